@@ -74,12 +74,21 @@ struct memory_settings {
 };
 
 struct parallel_settings {
-  std::int64_t pp = 1;            // ranks that a copy of the model is cut over
+  std::int64_t tp = 1;             // ranks that each matrix of a layer is cut over
+  bool sequence_parallel = false;  // these ranks also share the rows between the matrices
+  std::int64_t cp = 1;             // ranks that each window's rows are cut over
+  std::string cp_algorithm = "ring";
+  std::int64_t cp_window = 1;         // ranks of an inner window of the ring
+  std::int64_t cp_ulysses = 1;        // neighbors of a hybrid that exchange heads
+  std::string cp_kv_cache = "none";   // keys and values of others that are kept for the gradient
+  std::int64_t pp = 1;            // ranks that the layers are dealt out to
   std::string pipeline = "1f1b";  // the kind of schedule
   std::int64_t vpp = 0;           // stages of a rank; 0: as the kind has it
   std::string timeline;
   bool in_advance = false;       // ripipe recomputes all activations
   bool post_validation = false;  // no step waits for the norm of all ranks' gradients
+
+  std::int64_t ranks_of_copy() const { return tp * cp * pp; }
 };
 
 struct run_settings {
@@ -92,7 +101,7 @@ struct run_settings {
   std::string log;
   bool measure = true;     // the machine's limits, before the first step
   bool operators = false;  // a table of the time by operator, after the last step
-  std::string trace;
+  std::string trace, gradients;
   std::int64_t log_every = 10;
   std::int64_t save_every = 0;
   std::int64_t validate_every = 0;

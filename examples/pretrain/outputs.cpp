@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/files/replaced_file.hpp"
 #include "examples/pretrain/report.hpp"
 #include "tools/velo/new_file.hpp"
 
@@ -32,6 +33,10 @@ void require_outputs(const out_folder& out, const settings& values) {
     out.require_apart("--memory_trace", values.memory.memory_trace);
   if (!values.memory.memory_snapshot.empty())
     out.require_apart("--memory_snapshot", values.memory.memory_snapshot);
+  if (!values.run.gradients.empty()) {
+    out.require_apart("--gradients", values.run.gradients);
+    require_replaceable_file(values.run.gradients);
+  }
   const std::string& timeline = values.parallel.timeline;
   if (timeline.empty()) return;
   out.require_apart("--timeline", timeline);

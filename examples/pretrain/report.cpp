@@ -41,14 +41,21 @@ void say_ranks(console& to, const settings& values, const member& rank) {
         "note   mpirun kills an interrupted run after 2 s; what takes longer to save\n"
         "       needs OMPI_MCA_odls_base_sigkill_timeout=30 in its environment");
   const auto windows = static_cast<long long>(values.data.batch / rank.copies());
-  if (rank.stages() == 1) {
+  if (rank.holds_whole_model()) {
     to.say("ranks  %d, each with %lld of a micro-batch's windows", rank.ranks(), windows);
     return;
   }
   const bool one = rank.copies() == 1;
+  const auto& p = values.parallel;
   to.say("ranks  %d, %d cop%s of the model with %lld of a micro-batch's windows,", rank.ranks(),
          rank.copies(), one ? "y" : "ies, each", windows);
-  to.say("       cut over %d ranks: %s", rank.stages(), values.parallel.pipeline.c_str());
+  if (p.tp > 1)
+    to.say("       matrices cut over %lld ranks%s", static_cast<long long>(p.tp),
+           p.sequence_parallel ? ", and the rows between them" : "");
+  if (p.cp > 1)
+    to.say("       windows cut over %lld ranks: %s", static_cast<long long>(p.cp),
+           p.cp_algorithm.c_str());
+  if (p.pp > 1) to.say("       layers cut over %d ranks: %s", rank.stages(), p.pipeline.c_str());
 }
 
 // Peaks of the purposes, which need not fall together, by the names that snapshots have.

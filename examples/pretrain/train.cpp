@@ -33,7 +33,7 @@ class run {
   run(const arguments& with, member& rank)
       : values_(with.config.values),
         config_(with.config),
-        rank_(after_the_first(in_stages(with.config.values, rank))),
+        rank_(prepared(with.config.values, rank)),
         memory_(rank.memory()),
         context_(rank.context()),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
@@ -70,14 +70,9 @@ class run {
   }
 
  private:
-  static member& in_stages(const settings& values, member& rank) {
-    if (values.parallel.pp > 1)
-      rank.split(static_cast<int>(values.parallel.pp), values.parallel.pipeline == "dualpipe");
-    return rank;
-  }
-
   // Rank 0 prepares before the others, so that it alone finds and prints what is wrong with a run.
-  static member& after_the_first(member& rank) {
+  static member& prepared(const settings& values, member& rank) {
+    split(rank, values);
     if (!rank.leads()) rank.barrier();
     return rank;
   }
@@ -164,10 +159,10 @@ class run {
     }
   }
 
-  // Writes the timeline of the step just done, which the ranks of the first copy measure together.
+  // Writes the timeline of the step just done, which the first rank of each stage measures.
   void save_timeline() {
     const std::string& path = values_.parallel.timeline;
-    if (path.empty() || rank_.copy() != 0) return;
+    if (path.empty() || rank_.rank() % rank_.ranks_of_stage() != 0) return;
     const velo::timeline measured = trainer_.stages()->timeline();
     if (!rank_.leads()) return;
     try {
@@ -268,7 +263,7 @@ class run {
 
   // A rank that holds a part of the model reads the whole from the checkpoint just saved.
   std::string write_on(const std::string& prompt) {
-    if (!trainer_.stages())
+    if (rank_.holds_whole_model())
       return generate(context_.inline_stream(), trainer_.model(), trainer_.activations(), prompt,
                       values_.run);
     return sample_from(checkpoint_reader(out_->checkpoint()), values_, prompt);

@@ -11,7 +11,7 @@
 #include "examples/decoder/checkpoint/checkpoint.hpp"
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/file.hpp"
-#include "examples/decoder/model/layout.hpp"
+#include "examples/decoder/weights/layout.hpp"
 
 namespace decoder {
 namespace {

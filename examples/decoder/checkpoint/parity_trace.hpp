@@ -12,7 +12,7 @@
 #include <string>
 
 #include "examples/decoder/files/file.hpp"
-#include "examples/decoder/model/weights.hpp"
+#include "examples/decoder/weights/weights.hpp"
 
 namespace decoder {
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "examples/decoder/settings.hpp"
+#include "examples/decoder/weights/layout.hpp"
 
 struct json_t;
 
@@ -90,7 +91,12 @@ class configuration {
   void check_memory() const;
   void check_narrow() const;
   void check_parallel() const;
-  void drop_stages();
+  void check_tensor_parallel() const;
+  void check_context_parallel() const;
+  void check_stages() const;
+  void require_unset(const char* name, const char* why, const char* size) const;
+  void require_sequence_plan() const;
+  void drop_parts();
   void require_pipeline() const;
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);

@@ -6,6 +6,7 @@
 
 #include "examples/decoder/configuration/configuration.hpp"
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/parallel/model_parallel.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "tools/velo/closest_name.hpp"
 
@@ -47,7 +48,7 @@ void configuration::check() {
   if (r.out.empty()) refuse("out", "must name a directory");
   check_memory();
   check_narrow();
-  drop_stages();
+  drop_parts();
   check_parallel();
   if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
     refuse("transport", "must be auto, local or shm");
@@ -58,11 +59,19 @@ void configuration::require_fit(std::int64_t ranks) const {
   const std::string count = std::to_string(ranks);
   if (values.run.ranks != 0 && values.run.ranks != ranks)
     refuse("ranks", ("must be 0, or the " + count + " that were started").c_str());
-  if (ranks % values.parallel.pp != 0)
-    refuse("pp", ("must divide the " + count + (ranks == 1 ? " rank" : " ranks") +
-                  "; --pp 1 gives each the whole model")
+  const auto& p = values.parallel;
+  const std::int64_t of_copy = p.ranks_of_copy();
+  if (ranks % of_copy != 0) {
+    const char* name = p.pp == of_copy ? "pp" : p.tp == of_copy ? "tp" : "cp";
+    const std::string product = of_copy == p.pp || of_copy == p.tp || of_copy == p.cp
+                                    ? std::string("must divide")
+                                    : "makes a copy of " + std::to_string(of_copy) +
+                                          " ranks (tp * cp * pp), which must divide";
+    refuse(name, (product + " the " + count + (ranks == 1 ? " rank" : " ranks") + "; --" + name +
+                  " 1 gives each the whole model")
                      .c_str());
-  const std::int64_t copies = ranks / values.parallel.pp;
+  }
+  const std::int64_t copies = ranks / of_copy;
   const std::string those = std::to_string(copies) + (copies == ranks ? " ranks" : " copies");
   if (values.data.batch % copies != 0)
     refuse("batch", ("must be a multiple of the " + those).c_str());
@@ -70,15 +79,24 @@ void configuration::require_fit(std::int64_t ranks) const {
     refuse("trace", ("is of one rank, not of " + count).c_str());
 }
 
-// The flag --pp 1 makes the settings of stages in a file or a checkpoint void.
-void configuration::drop_stages() {
-  parallel_settings& p = values.parallel;
-  if (p.pp != 1 || at("pp").origin != "--pp") return;
-  const auto is_flag = [&](const char* name) { return at(name).origin.rfind("--", 0) == 0; };
-  if (!is_flag("vpp")) p.vpp = 0;
-  if (!is_flag("timeline")) p.timeline.clear();
-  if (!is_flag("in_advance")) p.in_advance = false;
-  if (!is_flag("post_validation")) p.post_validation = false;
+// The flag --pp 1 makes the settings of stages in a file or a checkpoint void; so do --tp 1 and
+// --cp 1 theirs.
+void configuration::drop_parts() {
+  const std::pair<const char*, std::vector<const char*>> parts[] = {
+      {"tp", {"sequence_parallel"}},
+      {"cp", {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache"}},
+      {"pp", {"vpp", "timeline", "in_advance", "post_validation"}}};
+  for (const auto& [size, names] : parts) {
+    if (text(at(size)) != "1" || at(size).origin.rfind("--", 0) != 0) continue;
+    for (const char* name : names)
+      if (at(name).origin.rfind("--", 0) != 0) reset(name);
+  }
+}
+
+// Refuses a setting that was set, other than to its default, although no part has use for it.
+void configuration::require_unset(const char* name, const char* why, const char* size) const {
+  const configuration untouched;
+  if (text(at(name)) != text(untouched.at(name))) refuse(name, why, size);
 }
 
 void configuration::check_parallel() const {
@@ -88,20 +106,89 @@ void configuration::check_parallel() const {
     refuse("pipeline",
            ("must be one of those that --help lists" + command::did_you_mean(p.pipeline, kinds))
                .c_str());
-  if (p.pp == 1) {
-    for (const char* name : {"vpp", "timeline", "in_advance", "post_validation"})
-      if (at(name).origin != "default" && text(at(name)) != "0" && text(at(name)) != "\"\"" &&
-          text(at(name)) != "false")
-        refuse(name, "is of a model that is cut into stages, not with", "pp");
+  const std::pair<const char*, std::int64_t> sizes[] = {{"tp", p.tp}, {"cp", p.cp}, {"pp", p.pp}};
+  for (const auto& [size, ranks] : sizes) {
+    if (ranks == 1) continue;
+    if (values.memory.memory_budget != 0)
+      refuse("memory_budget", "is of a whole model, not with", size);
+    if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", size);
+  }
+  check_tensor_parallel();
+  check_context_parallel();
+  check_stages();
+}
+
+void configuration::check_tensor_parallel() const {
+  const auto& p = values.parallel;
+  const auto& m = values.model;
+  if (p.tp == 1)
+    return require_unset("sequence_parallel", "is of ranks that share matrices, not with", "tp");
+  if (m.kv_heads < p.tp) refuse("kv_heads", "must be at least", "tp");
+  if (m.inner < p.tp) refuse("inner", "must be at least", "tp");
+}
+
+// Translates velo's refusal of a plan into one of a setting.
+void configuration::check_context_parallel() const {
+  const auto& p = values.parallel;
+  const std::vector<std::string> kinds = {"ulysses", "ring", "hybrid", "all_gather"};
+  if (std::find(kinds.begin(), kinds.end(), p.cp_algorithm) == kinds.end())
+    refuse("cp_algorithm", ("must be ulysses, ring, hybrid or all_gather" +
+                            command::did_you_mean(p.cp_algorithm, kinds))
+                               .c_str());
+  if (p.cp_kv_cache != "none" && p.cp_kv_cache != "half" && p.cp_kv_cache != "full")
+    refuse("cp_kv_cache", "must be none, half or full");
+  if (p.cp == 1) {
+    for (const char* name : {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache"})
+      require_unset(name, "is of ranks that share windows, not with", "cp");
     return;
   }
-  // These settings need a whole model on each rank.
-  if (values.model.tied) refuse("tied", "would have one matrix on two ranks, with", "pp");
-  if (values.memory.memory_budget != 0)
-    refuse("memory_budget", "is of a whole model, not with", "pp");
+  const bool rings = p.cp_algorithm == "ring" || p.cp_algorithm == "hybrid";
+  const std::pair<const char*, bool> of_rings[] = {{"cp_window", p.cp_window != 1},
+                                                   {"cp_kv_cache", p.cp_kv_cache != "none"}};
+  for (const auto& [name, set] : of_rings)
+    if (set && !rings) refuse(name, "is of ring and hybrid, not with", "cp_algorithm");
+  if (p.cp_ulysses != 1 && p.cp_algorithm != "hybrid")
+    refuse("cp_ulysses", "is of hybrid, not with", "cp_algorithm");
+  if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
+  require_sequence_plan();
+}
+
+// Each tensor rank has a plan of its own heads; the last one has the fewest.
+void configuration::require_sequence_plan() const {
+  const auto& p = values.parallel;
+  holding held = holding::all(values.model);
+  held.tensor_ranks = static_cast<int>(p.tp);
+  held.tensor_rank = held.tensor_ranks - 1;
+  const part_widths widths = weight_layout(values.model, held).widths;
+  try {
+    make_sequence_plan(values, widths);
+  } catch (const velo::error& e) {
+    const std::string field = e.argument(), wanted = e.expected();
+    if (field == "desc.heads")
+      refuse("heads",
+             ("leaves " + std::to_string(widths.heads) + " on a rank, which must be " + wanted +
+              ", with")
+                 .c_str(),
+             "cp_algorithm");
+    for (const char* name : {"ulysses", "window", "sequence"})
+      if (field == std::string("desc.") + name)
+        refuse(*name == 's' ? name : (std::string("cp_") + name).c_str(),
+               ("must be " + wanted + ", with").c_str(), "cp_algorithm");
+    throw;
+  }
+}
+
+void configuration::check_stages() const {
+  const auto& p = values.parallel;
+  if (p.pp == 1) {
+    for (const char* name : {"vpp", "timeline", "in_advance", "post_validation"})
+      require_unset(name, "is of a model that is cut into stages, not with", "pp");
+    return;
+  }
+  if (p.post_validation && values.model.tied)
+    refuse("post_validation", "lets stages step that others wait for, so not with", "tied");
   if (values.memory.swap_activations != "off")
     refuse("swap_activations", "is of a whole model, not with", "pp");
-  if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", "pp");
   if (p.post_validation && values.run.zero && p.pipeline == "dualpipe")
     refuse("post_validation",
            "lets the two ranks of a dualpipe stage step at different times, so not with", "zero");
@@ -126,8 +213,9 @@ void configuration::check_narrow() const {
       refuse(name, "keeps state in 16 bits, and only that of f32 is swapped, so not with",
              "swap_optimizer");
   }
-  if (n.gradients && !values.run.trace.empty())
-    refuse("trace", "has f32 gradients, so not with", "o2_gradient");
+  for (const char* name : {"trace", "gradients"})
+    if (n.gradients && !(*std::get<std::string*>(at(name).value)).empty())
+      refuse(name, "has f32 gradients, so not with", "o2_gradient");
 }
 
 // Translates velo's refusal of a schedule into one of a setting.

@@ -117,6 +117,21 @@ void configuration::add_memory() {
 
 void configuration::add_parallel() {
   auto& p = values.parallel;
+  add("parallel", "tp", &p.tp, "ranks that each matrix of a layer is cut over; at most kv_heads", 1,
+      1024);
+  add("parallel", "sequence_parallel", &p.sequence_parallel,
+      "true: these ranks also share the rows of activations between the matrices, which saves "
+      "memory");
+  add("parallel", "cp", &p.cp, "ranks that the rows of each window are cut over", 1, 1024);
+  add("parallel", "cp_algorithm", &p.cp_algorithm,
+      "how these attend to each other's rows: ring (keys and values go round), ulysses (heads are "
+      "exchanged for rows), hybrid (rings of neighbors that exchange heads), all_gather");
+  add("parallel", "cp_window", &p.cp_window,
+      "ranks of a window in a ring of rings; 1: one ring; divides the ring", 1, 1024);
+  add("parallel", "cp_ulysses", &p.cp_ulysses,
+      "neighbors of a hybrid that exchange heads; divides cp", 1, 1024);
+  add("parallel", "cp_kv_cache", &p.cp_kv_cache,
+      "what a ring keeps for the gradient of others' keys and values: none, half (keys), full");
   add("parallel", "pp", &p.pp,
       "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
       "copies of these",
@@ -145,7 +160,7 @@ void configuration::add_run() {
       "of each rank; 0: all the machine lends, divided by the ranks; results do not depend on it",
       0, 1024);
   add("run", "ranks", &r.ranks,
-      "that train together; 0: those that mpirun, torchrun or srun started, else as many as pp", 0,
+      "that train together; 0: those that mpirun, torchrun or srun started, else tp * cp * pp", 0,
       1024);
   add("run", "transport", &r.transport,
       "of ranks that nobody started: local (threads of one process), shm (processes), auto (shm)");
@@ -162,6 +177,8 @@ void configuration::add_run() {
       "true: the run ends with a table of its operators: calls, time, least time at the machine's "
       "limits; of the first rank");
   add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
+  add("run", "gradients", &r.gradients,
+      "FILE.safetensors that receives the gradients of the first step, before they are clipped");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",
       0, many);

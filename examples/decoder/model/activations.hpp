@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "examples/decoder/memory/run_memory.hpp"
-#include "examples/decoder/settings.hpp"
+#include "examples/decoder/model/rotary_table.hpp"
+#include "examples/decoder/parallel/model_parallel.hpp"
 
 namespace decoder {
 
 class data_parallel;
-class rotary_table;
 class swapper;
 
-// The number and length of the sequences of a call.
+// The number of sequences of a call, and the rows of each that this rank has.
 struct batch_shape {
   std::int64_t sequences, length;
   std::int64_t tokens() const { return sequences * length; }
@@ -29,39 +29,45 @@ struct pass {
   velo::stream_ref stream;
   run_memory& memory;
   const rotary_table& angles;
+  const model_parallel& parallel;
   batch_shape batch, room;
+
+  // The rows of the residual stream that this rank has.
+  std::int64_t rows() const { return parallel.tensor.rows(batch.tokens()); }
+  std::int64_t room_of_rows() const { return parallel.tensor.rows(room.tokens()); }
 };
 
-// A layer's activations; an empty one can be recomputed from the layer's input. [tokens, ..] in the
-// model's dtype:
+// A layer's activations; an empty one can be recomputed from the layer's input. In the model's
+// dtype, [rows, hidden] of the residual stream or [tokens, ..] of this rank's part of the matrices:
 struct layer_activations {
-  buffer attention_input;     // hidden; normed
-  buffer projected;           // hidden + 2 kv; rotated queries and keys, and values
-  buffer attended;            // hidden
-  buffer middle;              // hidden
-  buffer feed_forward_input;  // hidden; normed
-  buffer gates;               // 2 inner; the backward pass overwrites it with its gradient
-  buffer gated;               // inner
+  buffer attention_input;     // [rows, hidden]; normed
+  buffer projected;           // [tokens, qkv]; rotated queries and keys, and values
+  buffer attended;            // [tokens, heads * head_dim]
+  buffer kept_keys;           // keys and values of other ranks, with context parallelism
+  buffer middle;              // [rows, hidden]
+  buffer feed_forward_input;  // [rows, hidden]; normed
+  buffer gates;  // [tokens, 2 inner]; the backward pass overwrites it with its gradient
+  buffer gated;  // [tokens, inner]
   // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
-  buffer output_gradient, middle_gradient;  // hidden
-  buffer projected_gradient;                // hidden + 2 kv
+  buffer output_gradient, middle_gradient;  // [rows, hidden]
+  buffer projected_gradient;                // [tokens, qkv]
   // f32:
-  buffer attention_rstd, feed_forward_rstd;  // [tokens]
-  buffer softmax_max, softmax_sum;           // [sequences, heads, length]
+  buffer attention_rstd, feed_forward_rstd;  // [rows]
+  buffer softmax_max, softmax_sum;           // [sequences, heads, queries]
 
   // Calls f(buffer) for each that the forward pass saves.
   template <class F>
   void each_kept(F&& f) {
     for (buffer* one :
-         {&attention_input, &projected, &attended, &middle, &feed_forward_input, &gates, &gated,
-          &attention_rstd, &feed_forward_rstd, &softmax_max, &softmax_sum})
+         {&attention_input, &projected, &attended, &kept_keys, &middle, &feed_forward_input, &gates,
+          &gated, &attention_rstd, &feed_forward_rstd, &softmax_max, &softmax_sum})
       f(*one);
   }
 };
 
 class activations {
  public:
-  // Serves `depth` layers and micro-batches of at most `largest` sequences, all of the same length.
+  // Serves `depth` layers and micro-batches of at most `largest` sequences, all of the same rows.
   activations(run_memory& from, std::int64_t depth, batch_shape largest)
       : residual(static_cast<std::size_t>(depth) + 1),
         layers(static_cast<std::size_t>(depth)),
@@ -99,15 +105,17 @@ class activations {
   // Reduces gradients over ranks as the backward pass finishes them; nullptr with one rank.
   const data_parallel* reducer = nullptr;
 
-  // The model's own, [tokens, ..] in its dtype:
-  std::int64_t sequences = 0;    // of the forward pass
-  std::vector<buffer> residual;  // hidden; the input of each layer, and the last one's output
+  // The model's own, in its dtype:
+  std::int64_t sequences = 0;  // of the forward pass
+  std::vector<buffer>
+      residual;  // [rows, hidden]; the input of each layer, and the last one's output
   std::vector<layer_activations> layers;
-  buffer embedded_gradient;  // hidden; if weight gradients are deferred
-  buffer normed;             // hidden
-  buffer logits;             // vocab
+  buffer embedded_gradient;  // [rows, hidden]; if weight gradients are deferred
+  buffer normed;             // [rows, hidden]
+  buffer logits;             // [tokens, vocab]
   // f32:
-  buffer rstd, lse;  // [tokens]
+  buffer rstd;  // [rows]
+  buffer lse;   // [tokens]
 
  private:
   batch_shape largest_;

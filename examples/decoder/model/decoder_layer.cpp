@@ -1,11 +1,13 @@
 // A layer's weights, and the operators of its forward pass in their order.
 #include "examples/decoder/model/decoder_layer.hpp"
 
+#include "examples/decoder/model/shared_rows.hpp"
+
 namespace decoder {
 namespace {
 
-std::int64_t float_bytes(const pass& now, std::int64_t width) {
-  return now.room.tokens() * width * 4;
+std::int64_t float_bytes(std::int64_t count) {
+  return count * 4;
 }
 
 }  // namespace
@@ -13,11 +15,12 @@ std::int64_t float_bytes(const pass& now, std::int64_t width) {
 decoder_layer::decoder_layer(const velo::context& context, const weights& from,
                              const model_settings& m, const layer_layout& at, bool training)
     : model_(m),
+      part_(from.layout().widths),
       type_(dtype_of(from.type())),
-      qkv_(context, from, at.qkv, m.qkv_width(), m.hidden, training),
-      out_(context, from, at.out, m.hidden, m.hidden, training),
-      gate_up_(context, from, at.gate_up, 2 * m.inner, m.hidden, training),
-      down_(context, from, at.down, m.hidden, m.inner, training),
+      qkv_(context, from, at.qkv, part_.qkv(), m.hidden, training),
+      out_(context, from, at.out, m.hidden, part_.attended(), training),
+      gate_up_(context, from, at.gate_up, 2 * part_.inner, m.hidden, training),
+      down_(context, from, at.down, m.hidden, part_.inner, training),
       attention_gain_(from.weight(at.attention_norm, {m.hidden})),
       feed_forward_gain_(from.weight(at.feed_forward_norm, {m.hidden})) {
   if (!training) return;
@@ -29,59 +32,92 @@ void decoder_layer::refresh(const velo::stream_ref& stream) {
   for (linear* each : {&qkv_, &out_, &gate_up_, &down_}) each->refresh(stream);
 }
 
+std::int64_t decoder_layer::stream_bytes(const pass& now) const {
+  return now.room_of_rows() * model_.hidden * (type_.bits / 8);
+}
 std::int64_t decoder_layer::bytes(const pass& now, std::int64_t width) const {
   return now.room.tokens() * width * (type_.bits / 8);
 }
 
-buffer decoder_layer::workspace(const pass& now, std::int64_t width) const {
-  return now.memory.take(bytes(now, width), VELO_PURPOSE_WORKSPACE);
+buffer decoder_layer::workspace(const pass& now, std::int64_t bytes) const {
+  return now.memory.take(bytes, VELO_PURPOSE_WORKSPACE);
 }
 
-velo::tensor_view decoder_layer::column(const pass& now, const buffer& of) const {
-  return {of.floats(), {now.batch.tokens(), 1}};
+velo::tensor_view decoder_layer::stream(const pass& now, const buffer& of) const {
+  return {of.data(), type_, {now.rows(), model_.hidden}};
 }
-
-velo::tensor_view decoder_layer::rows(const pass& now, const buffer& of, std::int64_t width) const {
+velo::tensor_view decoder_layer::tokens(const pass& now, const buffer& of,
+                                        std::int64_t width) const {
   return {of.data(), type_, {now.batch.tokens(), width}};
+}
+velo::tensor_view decoder_layer::column(const pass& now, const buffer& of) const {
+  return {of.floats(), {now.rows(), 1}};
 }
 
 // A view of some heads of a projection: [sequences, length, count, head width].
 velo::tensor_view decoder_layer::heads(const pass& now, const buffer& qkv, std::int64_t first,
                                        std::int64_t count) const {
-  const std::int64_t width = model_.head_dim(), row = model_.qkv_width();
+  const std::int64_t width = part_.head_dim, row = part_.qkv();
   return {qkv.data() + first * width * (type_.bits / 8),
           type_,
           {now.batch.sequences, now.batch.length, count, width},
           {now.batch.length * row, row, width, 1}};
 }
 
-// Views of the attention's output and of its softmax statistics, by head.
+// Views of the attention's output, of its softmax statistics and of what it keeps of other ranks.
 velo::tensor_view decoder_layer::per_head(const pass& now, const buffer& of) const {
-  return {
-      of.data(), type_, {now.batch.sequences, now.batch.length, model_.heads, model_.head_dim()}};
+  return {of.data(), type_, {now.batch.sequences, now.batch.length, part_.heads, part_.head_dim}};
 }
 velo::tensor_view decoder_layer::sums(const pass& now, const buffer& of) const {
-  return {of.floats(), {now.batch.sequences, model_.heads, now.batch.length}};
+  const context_parallel& context = now.parallel.context;
+  if (context.is_alone())
+    return {of.floats(), {now.batch.sequences, part_.heads, now.batch.length}};
+  return {of.floats(), {now.batch.sequences, context.saves().heads, context.saves().queries}};
+}
+velo::tensor_view decoder_layer::others(const pass& now, const buffer& kept_keys) const {
+  return {kept_keys.data(), type_, {now.batch.sequences * now.parallel.context.saves().kept}};
+}
+
+// The product of a matrix that is cut along its outputs: of rows of all tensor ranks.
+void decoder_layer::project(const pass& now, const linear& matrix, const velo::tensor_view& x,
+                            const velo::tensor_view& y) const {
+  const all_rows all(now, x);
+  matrix.forward(now.stream, all.view(), y);
+}
+
+// The product of a matrix that is cut along its inputs: summed over the tensor ranks.
+void decoder_layer::return_to_stream(const pass& now, const linear& matrix,
+                                     const velo::tensor_view& x, const velo::tensor_view& y) const {
+  const summed_rows all(now, y);
+  matrix.forward(now.stream, x, all.view());
+  all.finish();
+}
+
+// The gradient of `project` to its rows.
+void decoder_layer::input_gradient(const pass& now, const linear& matrix,
+                                   const velo::tensor_view& dy, const velo::tensor_view& dx) const {
+  const summed_rows all(now, dx);
+  matrix.input_gradient(now.stream, dy, all.view());
+  all.finish();
 }
 
 void decoder_layer::forward(const pass& now, const buffer& input, layer_activations& kept,
                             buffer& output) const {
   make_feed_forward(now, input, kept);
-  const std::int64_t hidden = model_.hidden;
-  const buffer branch = workspace(now, hidden);
-  down_.forward(now.stream, rows(now, kept.gated, model_.inner), rows(now, branch, hidden));
-  now.memory.make(output, bytes(now, hidden), [&] {
-    velo::add(now.stream, velo::add_args()
-                              .a(rows(now, kept.middle, hidden))
-                              .b(rows(now, branch, hidden))
-                              .y(rows(now, output, hidden)));
+  const buffer branch = workspace(now, stream_bytes(now));
+  return_to_stream(now, down_, tokens(now, kept.gated, part_.inner), stream(now, branch));
+  now.memory.make(output, stream_bytes(now), [&] {
+    velo::add(
+        now.stream,
+        velo::add_args().a(stream(now, kept.middle)).b(stream(now, branch)).y(stream(now, output)));
   });
 }
 
 void decoder_layer::recompute(layer_activations& kept, const layer_recompute& what) {
   if (what.has(VELO_RECOMPUTE_FULL)) kept.each_kept([](buffer& each) { each.recompute(); });
   if (what.has(VELO_RECOMPUTE_SELECTIVE))
-    for (buffer* each : {&kept.attended, &kept.softmax_max, &kept.softmax_sum}) each->recompute();
+    for (buffer* each : {&kept.attended, &kept.kept_keys, &kept.softmax_max, &kept.softmax_sum})
+      each->recompute();
   if (what.has(VELO_RECOMPUTE_ACTIVATION)) kept.gated.recompute();
   if (what.has(VELO_RECOMPUTE_NORM))
     for (buffer* each : {&kept.attention_input, &kept.feed_forward_input}) each->recompute();
@@ -89,12 +125,12 @@ void decoder_layer::recompute(layer_activations& kept, const layer_recompute& wh
 
 void decoder_layer::norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
                          buffer& rstd) const {
-  if (!rstd) now.memory.make(rstd, float_bytes(now, 1));
-  now.memory.make(y, bytes(now, model_.hidden), [&] {
+  if (!rstd) now.memory.make(rstd, float_bytes(now.room_of_rows()));
+  now.memory.make(y, stream_bytes(now), [&] {
     velo::rms_norm(now.stream, velo::rms_norm_args()
-                                   .x(rows(now, x, model_.hidden))
+                                   .x(stream(now, x))
                                    .gamma(gain)
-                                   .y(rows(now, y, model_.hidden))
+                                   .y(stream(now, y))
                                    .rstd(column(now, rstd))
                                    .epsilon(model_.norm_epsilon));
   });
@@ -106,11 +142,10 @@ void decoder_layer::make_attention(const pass& now, const buffer& input,
   if (!kept.attention_input)
     norm(now, input, attention_gain_, kept.attention_input, kept.attention_rstd);
   if (!kept.projected)
-    now.memory.make(kept.projected, bytes(now, model_.qkv_width()), [&] {
-      qkv_.forward(now.stream, rows(now, kept.attention_input, model_.hidden),
-                   rows(now, kept.projected, model_.qkv_width()));
-      const velo::tensor_view rotated =
-          heads(now, kept.projected, 0, model_.heads + model_.kv_heads);
+    now.memory.make(kept.projected, bytes(now, part_.qkv()), [&] {
+      project(now, qkv_, stream(now, kept.attention_input),
+              tokens(now, kept.projected, part_.qkv()));
+      const velo::tensor_view rotated = heads(now, kept.projected, 0, part_.heads + part_.kv_heads);
       velo::rotary_position_embedding(now.stream, velo::rotary_position_embedding_args()
                                                       .x(rotated)
                                                       .cos(now.angles.cosines())
@@ -121,50 +156,84 @@ void decoder_layer::make_attention(const pass& now, const buffer& input,
 }
 
 void decoder_layer::attend(const pass& now, layer_activations& kept) const {
-  const std::int64_t queries = model_.heads, keys = model_.kv_heads;
-  now.memory.make(kept.attended, bytes(now, model_.hidden));
-  now.memory.make(kept.softmax_max, float_bytes(now, queries));
-  now.memory.make(kept.softmax_sum, float_bytes(now, queries), [&] {
-    velo::fusion_attention(now.stream,
-                           velo::fusion_attention_args()
-                               .query(heads(now, kept.projected, 0, queries))
-                               .key(heads(now, kept.projected, queries, keys))
-                               .value(heads(now, kept.projected, queries + keys, keys))
-                               .attention_out(per_head(now, kept.attended))
-                               .softmax_max(sums(now, kept.softmax_max))
-                               .softmax_sum(sums(now, kept.softmax_sum))
-                               .scale(model_.attention_scale())
-                               .sparse_mode(velo::attention_sparse_mode::left_up_causal));
+  const context_parallel& context = now.parallel.context;
+  const context_parallel::saved saves = context.saves();
+  const std::int64_t sums = context.is_alone() ? now.room.tokens() * part_.heads
+                                               : now.room.sequences * saves.heads * saves.queries;
+  now.memory.make(kept.attended, bytes(now, part_.attended()));
+  if (saves.kept > 0)
+    now.memory.make(kept.kept_keys, now.room.sequences * saves.kept * (type_.bits / 8));
+  now.memory.make(kept.softmax_max, float_bytes(sums));
+  now.memory.make(kept.softmax_sum, float_bytes(sums), [&] {
+    if (context.is_alone())
+      attend_alone(now, kept);
+    else
+      attend_together(now, kept);
   });
+}
+
+void decoder_layer::attend_alone(const pass& now, const layer_activations& kept) const {
+  const std::int64_t queries = part_.heads, keys = part_.kv_heads;
+  velo::fusion_attention(now.stream, velo::fusion_attention_args()
+                                         .query(heads(now, kept.projected, 0, queries))
+                                         .key(heads(now, kept.projected, queries, keys))
+                                         .value(heads(now, kept.projected, queries + keys, keys))
+                                         .attention_out(per_head(now, kept.attended))
+                                         .softmax_max(sums(now, kept.softmax_max))
+                                         .softmax_sum(sums(now, kept.softmax_sum))
+                                         .scale(model_.attention_scale())
+                                         .sparse_mode(velo::attention_sparse_mode::left_up_causal));
+}
+
+void decoder_layer::attend_together(const pass& now, const layer_activations& kept) const {
+  const std::int64_t queries = part_.heads, keys = part_.kv_heads;
+  const velo::tensor_view query = heads(now, kept.projected, 0, queries),
+                          key = heads(now, kept.projected, queries, keys),
+                          value = heads(now, kept.projected, queries + keys, keys),
+                          out = per_head(now, kept.attended), max = sums(now, kept.softmax_max),
+                          sum = sums(now, kept.softmax_sum),
+                          others = this->others(now, kept.kept_keys);
+  auto arguments = velo::context_parallel_attention_args()
+                       .group(now.parallel.context.group())
+                       .plan(now.parallel.context.plan())
+                       .query(query)
+                       .key(key)
+                       .value(value)
+                       .attention_out(out)
+                       .softmax_max(max)
+                       .softmax_sum(sum)
+                       .scale(model_.attention_scale());
+  if (kept.kept_keys) arguments.kept(others);
+  velo::context_parallel_attention(now.stream, arguments);
 }
 
 // Computes the missing activations up to the input of the product `down`.
 void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
                                       layer_activations& kept) const {
-  const std::int64_t hidden = model_.hidden, inner = model_.inner;
+  const std::int64_t inner = part_.inner;
   if (!kept.middle) {
     make_attention(now, input, kept);
-    const buffer branch = workspace(now, hidden);
-    out_.forward(now.stream, rows(now, kept.attended, hidden), rows(now, branch, hidden));
-    now.memory.make(kept.middle, bytes(now, hidden), [&] {
+    const buffer branch = workspace(now, stream_bytes(now));
+    return_to_stream(now, out_, tokens(now, kept.attended, part_.attended()), stream(now, branch));
+    now.memory.make(kept.middle, stream_bytes(now), [&] {
       velo::add(now.stream, velo::add_args()
-                                .a(rows(now, input, hidden))
-                                .b(rows(now, branch, hidden))
-                                .y(rows(now, kept.middle, hidden)));
+                                .a(stream(now, input))
+                                .b(stream(now, branch))
+                                .y(stream(now, kept.middle)));
     });
   }
   if (!kept.feed_forward_input)
     norm(now, kept.middle, feed_forward_gain_, kept.feed_forward_input, kept.feed_forward_rstd);
   if (!kept.gates)
     now.memory.make(kept.gates, bytes(now, 2 * inner), [&] {
-      gate_up_.forward(now.stream, rows(now, kept.feed_forward_input, hidden),
-                       rows(now, kept.gates, 2 * inner));
+      project(now, gate_up_, stream(now, kept.feed_forward_input),
+              tokens(now, kept.gates, 2 * inner));
     });
   if (!kept.gated)
     now.memory.make(kept.gated, bytes(now, inner), [&] {
-      velo::swiglu(
-          now.stream,
-          velo::swiglu_args().x(rows(now, kept.gates, 2 * inner)).y(rows(now, kept.gated, inner)));
+      velo::swiglu(now.stream, velo::swiglu_args()
+                                   .x(tokens(now, kept.gates, 2 * inner))
+                                   .y(tokens(now, kept.gated, inner)));
     });
 }
 

@@ -3,9 +3,11 @@
 //   middle = input  + attention(rotary(qkv(norm(input))))
 //   output = middle + down(swiglu(gate_up(norm(middle))))
 //
-// The layer holds weights; activations belong to the micro-batch. Each operator of the forward pass
-// runs where its output is missing: so a layer whose activations were partly released recomputes
-// those, and nothing else, in its backward pass.
+// The layer holds weights, or a tensor rank's part of them; activations belong to the micro-batch.
+// Between the two matrices of a branch a row has the width of that part. Each operator of the
+// forward pass runs where its output is missing: so a layer whose activations were partly released
+// recomputes those, and nothing else, in its backward pass. The sum over tensor ranks that ends a
+// layer is not needed there, and is not repeated.
 #pragma once
 
 #include "examples/decoder/model/activations.hpp"
@@ -25,7 +27,7 @@ class decoder_layer {
   // Makes those buffers of an empty `kept` regions that the backward pass is to recompute.
   static void recompute(layer_activations& kept, const layer_recompute& what);
 
-  // Computes `output` from `input` [tokens, hidden] and fills `kept`.
+  // Computes `output` from `input` [rows, hidden] and fills `kept`.
   void forward(const pass& now, const buffer& input, layer_activations& kept, buffer& output) const;
 
   // Recomputes the missing buffers of `kept`.
@@ -34,7 +36,7 @@ class decoder_layer {
     make_attention(now, input, kept);
   }
 
-  // Turns `gradient` [tokens, hidden] from the output's into the input's, and adds to the weights'
+  // Turns `gradient` [rows, hidden] from the output's into the input's, and adds to the weights'
   // gradients. `input` is that of `forward`; `kept` is empty afterwards. With `deferred` the
   // weights' gradients are left to weight_gradients, which needs some of `kept` and then empties
   // it. A borrowed gradient is not written to.
@@ -45,7 +47,11 @@ class decoder_layer {
  private:
   void make_attention(const pass& now, const buffer& input, layer_activations& kept) const;
   void attend(const pass& now, layer_activations& kept) const;
+  void attend_alone(const pass& now, const layer_activations& kept) const;
+  void attend_together(const pass& now, const layer_activations& kept) const;
   void make_feed_forward(const pass& now, const buffer& input, layer_activations& kept) const;
+  void attend_backward(const pass& now, const layer_activations& kept,
+                       const velo::tensor_view& attended, const buffer& qkv) const;
   void attention_backward(const pass& now, const velo::tensor_view& gradient,
                           const velo::tensor_view& branch, const buffer& input,
                           layer_activations& kept, bool deferred) const;
@@ -57,16 +63,27 @@ class decoder_layer {
 
   void norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
             buffer& rstd) const;
+  void project(const pass& now, const linear& matrix, const velo::tensor_view& x,
+               const velo::tensor_view& y) const;
+  void return_to_stream(const pass& now, const linear& matrix, const velo::tensor_view& x,
+                        const velo::tensor_view& y) const;
+  void input_gradient(const pass& now, const linear& matrix, const velo::tensor_view& dy,
+                      const velo::tensor_view& dx) const;
+
+  std::int64_t stream_bytes(const pass& now) const;
   std::int64_t bytes(const pass& now, std::int64_t width) const;
-  buffer workspace(const pass& now, std::int64_t width) const;
+  buffer workspace(const pass& now, std::int64_t bytes) const;
+  velo::tensor_view stream(const pass& now, const buffer& of) const;
+  velo::tensor_view tokens(const pass& now, const buffer& of, std::int64_t width) const;
   velo::tensor_view column(const pass& now, const buffer& of) const;
-  velo::tensor_view rows(const pass& now, const buffer& of, std::int64_t width) const;
   velo::tensor_view heads(const pass& now, const buffer& qkv, std::int64_t first,
                           std::int64_t count) const;
   velo::tensor_view per_head(const pass& now, const buffer& of) const;
   velo::tensor_view sums(const pass& now, const buffer& of) const;
+  velo::tensor_view others(const pass& now, const buffer& kept_keys) const;
 
   model_settings model_;
+  part_widths part_;
   velo_dtype type_;
   linear qkv_, out_, gate_up_, down_;
   velo::tensor_view attention_gain_, feed_forward_gain_;

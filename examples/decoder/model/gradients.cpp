@@ -1,6 +1,10 @@
 // Two operators, and the way to a bf16 gradient.
 #include "examples/decoder/model/gradients.hpp"
 
+#include <optional>
+
+#include "examples/decoder/model/shared_rows.hpp"
+
 namespace decoder {
 namespace {
 
@@ -20,7 +24,7 @@ void add_gradient(const pass& now, const velo::tensor_view& gradient, Call&& cal
 void norm_backward(const pass& now, const velo::tensor_view& x, const velo::tensor_view& gain,
                    const buffer& rstd, const velo::tensor_view& through,
                    const velo::tensor_view& gain_gradient) {
-  const velo::tensor_view scales(rstd.floats(), {now.batch.tokens(), 1});
+  const velo::tensor_view scales(rstd.floats(), {now.rows(), 1});
   add_gradient(now, gain_gradient, [&](const velo::tensor_view& dgamma, bool accumulate) {
     velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
                                             .dy(through)
@@ -34,14 +38,32 @@ void norm_backward(const pass& now, const velo::tensor_view& x, const velo::tens
 }
 
 void embedding_backward(const pass& now, const velo::tensor_view& ids, const velo::tensor_view& dy,
-                        const velo::tensor_view& table_gradient) {
-  add_gradient(now, table_gradient, [&](const velo::tensor_view& dtable, bool accumulate) {
-    velo::embedding_backward(now.stream, velo::embedding_backward_args()
-                                             .ids(ids)
-                                             .dy(dy)
-                                             .dtable(dtable)
-                                             .rows(table_gradient.size(0))
-                                             .accumulate(accumulate));
+                        const velo::tensor_view& table_gradient, std::int64_t vocab_begin,
+                        std::int64_t vocab) {
+  const tensor_parallel& tensor = now.parallel.tensor;
+  const std::int64_t rows = table_gradient.size(0);
+  add_gradient(now, table_gradient, [&](const velo::tensor_view& gradient, bool accumulate) {
+    if (tensor.is_alone()) {
+      velo::embedding_backward(
+          now.stream,
+          velo::embedding_backward_args().ids(ids).dy(dy).dtable(gradient).rows(rows).accumulate(
+              accumulate));
+      return;
+    }
+    const bool cut = tensor.cuts_rows() && tensor.divides(now.batch.tokens());
+    std::optional<all_rows> all;  // where the operator has no even parts
+    if (!cut) all.emplace(now, dy);
+    velo::vocab_parallel_embedding_backward(now.stream,
+                                            velo::vocab_parallel_embedding_backward_args()
+                                                .group(tensor.group())
+                                                .indices(ids)
+                                                .dy(cut ? dy : all->view())
+                                                .dweight(gradient)
+                                                .rows(rows)
+                                                .accumulate(accumulate)
+                                                .vocab_begin(vocab_begin)
+                                                .vocab_size(vocab)
+                                                .sequence_parallel(cut));
   });
 }
 

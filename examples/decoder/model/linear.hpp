@@ -7,7 +7,7 @@
 
 #include <velo/velo.hpp>
 
-#include "examples/decoder/model/weights.hpp"
+#include "examples/decoder/weights/weights.hpp"
 
 namespace decoder {
 

@@ -1,34 +1,42 @@
 // The forward pass: the embedding, the layers, the head and the loss.
 #include "examples/decoder/model/model.hpp"
 
+#include <cstring>
+#include <numeric>
+#include <utility>
+
 #include "examples/decoder/memory/swapper.hpp"
-#include "examples/decoder/model/data_parallel.hpp"
+#include "examples/decoder/model/shared_rows.hpp"
+#include "examples/decoder/parallel/data_parallel.hpp"
 
 namespace decoder {
 
 model::model(run_memory& from, const velo::context& context, const weights& weights,
              const model_settings& settings, std::int64_t length, bool training)
-    : model(from, context, weights, settings, length, training,
+    : model(from, context, weights, settings, std::make_shared<model_parallel>(length), training,
             {0, static_cast<std::size_t>(settings.layers)}) {}
 
 model::model(run_memory& from, const velo::context& context, const weights& weights,
-             const model_settings& settings, std::int64_t length, bool training, stage_range part)
+             const model_settings& settings, std::shared_ptr<const model_parallel> parallel,
+             bool training, stage_range part)
     : memory_(from),
       settings_(settings),
+      part_(weights.layout().widths),
+      parallel_(std::move(parallel)),
       type_(dtype_of(weights.type())),
       first_(part.first),
       begins_(part.first == 0),
       ends_(part.last == static_cast<std::size_t>(settings.layers)),
       recompute_(recompute_of({}, static_cast<std::int64_t>(part.last - part.first))),
       depth_(recompute_.size()),
-      angles_(from, settings, length) {
+      angles_(from, settings, parallel_->context.rows().positions()) {
   const weight_layout& at = weights.layout();
   for (std::size_t i = part.first; i < part.last; ++i)
     layers_.emplace_back(context, weights, settings, at.layers[i], training);
-  const velo::sizes table = {settings.vocab, settings.hidden};
+  const velo::sizes table = {part_.vocab, settings.hidden};
   if (begins_) embedding_ = weights.weight(at.embedding, table);
   if (ends_) {
-    head_.emplace(context, weights, at.head, settings.vocab, settings.hidden, training);
+    head_.emplace(context, weights, at.head, part_.vocab, settings.hidden, training);
     gain_ = weights.weight(at.final_norm, {settings.hidden});
   }
   if (!training) return;
@@ -50,25 +58,33 @@ void model::refresh(const velo::stream_ref& stream, const data_parallel* gathere
 
 pass model::begin(const velo::stream_ref& stream, const activations& of) const {
   const batch_shape room = memory_.is_dry_run() ? of.largest() : of.batch();
-  return {stream, memory_, angles_, of.batch(), room};
+  return {stream, memory_, angles_, *parallel_, of.batch(), room};
 }
 
-velo::tensor_view model::rows(const pass& now, const buffer& of, std::int64_t width) const {
-  return {of.data(), type_, {now.batch.tokens(), width}};
+velo::tensor_view model::stream(const pass& now, const buffer& of) const {
+  return {of.data(), type_, {now.rows(), settings_.hidden}};
+}
+velo::tensor_view model::logits(const pass& now, const activations& of) const {
+  return {of.logits.data(), type_, {now.batch.tokens(), part_.vocab}};
+}
+velo::tensor_view model::floats(const buffer& of, std::int64_t count) const {
+  return {of.floats(), {count}};
 }
 
-buffer model::make(const pass& now, std::int64_t width) const {
-  return memory_.take(now.room.tokens() * width * (type_.bits / 8), VELO_PURPOSE_ACTIVATION);
+buffer model::make(std::int64_t elements) const {
+  return memory_.take(elements * (type_.bits / 8), VELO_PURPOSE_ACTIVATION);
 }
-
-buffer model::make_floats(const pass& now) const {
-  return memory_.take(now.room.tokens() * 4, VELO_PURPOSE_ACTIVATION);
+buffer model::make_stream(const pass& now) const {
+  return make(now.room_of_rows() * settings_.hidden);
+}
+buffer model::make_floats(std::int64_t count) const {
+  return memory_.take(count * 4, VELO_PURPOSE_ACTIVATION);
 }
 
 velo::tensor_view model::forward(const velo::stream_ref& stream, activations& of,
                                  std::int64_t sequences, bool alone) {
   forward_stage(stream, of, sequences, {}, alone ? kept::nothing : kept::all);
-  return rows(begin(stream, of), of.logits, settings_.vocab);
+  return logits(begin(stream, of), of);
 }
 
 buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
@@ -77,7 +93,7 @@ buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std
   of.sequences = sequences;
   const pass now = begin(stream, of);
   if (begins_) {
-    of.residual[0] = make(now, settings_.hidden);
+    of.residual[0] = make_stream(now);
     embed(now, of);
   } else {
     of.residual[0] = std::move(input);
@@ -95,17 +111,17 @@ void model::make_again(const velo::stream_ref& stream, activations& of) const {
 }
 
 void model::head_forward(const pass& now, activations& of, bool alone) const {
-  const std::int64_t tokens = now.batch.tokens(), hidden = settings_.hidden;
-  of.normed = make(now, hidden);
-  of.rstd = make_floats(now);
+  of.normed = make_stream(now);
+  of.rstd = make_floats(now.room_of_rows());
   velo::rms_norm(now.stream, velo::rms_norm_args()
-                                 .x(rows(now, of.residual[depth_], hidden))
+                                 .x(stream(now, of.residual[depth_]))
                                  .gamma(gain_)
-                                 .y(rows(now, of.normed, hidden))
-                                 .rstd(velo::tensor_view(of.rstd.floats(), {tokens, 1}))
+                                 .y(stream(now, of.normed))
+                                 .rstd(velo::tensor_view(of.rstd.floats(), {now.rows(), 1}))
                                  .epsilon(settings_.norm_epsilon));
-  of.logits = make(now, settings_.vocab);
-  head_->forward(now.stream, rows(now, of.normed, hidden), rows(now, of.logits, settings_.vocab));
+  of.logits = make(now.room.tokens() * part_.vocab);
+  const all_rows normed(now, stream(now, of.normed));
+  head_->forward(now.stream, normed.view(), logits(now, of));
   if (alone) {
     of.residual[depth_] = {};
     of.normed = {};
@@ -114,23 +130,68 @@ void model::head_forward(const pass& now, activations& of, bool alone) const {
 }
 
 void model::embed(const pass& now, activations& of) const {
-  velo::embedding(now.stream, velo::embedding_args()
-                                  .ids(velo::tensor_view(of.inputs(), {now.batch.tokens()}))
-                                  .table(embedding_)
-                                  .y(rows(now, of.residual[0], settings_.hidden)));
+  const velo::tensor_view ids(of.inputs(), {now.batch.tokens()});
+  const velo::tensor_view y = stream(now, of.residual[0]);
+  const tensor_parallel& tensor = now.parallel.tensor;
+  if (tensor.is_alone()) {
+    velo::embedding(now.stream, velo::embedding_args().ids(ids).table(embedding_).y(y));
+    return;
+  }
+  const auto look_up = [&](const velo::tensor_view& to, bool cuts_rows) {
+    velo::vocab_parallel_embedding(now.stream, velo::vocab_parallel_embedding_args()
+                                                   .group(tensor.group())
+                                                   .indices(ids)
+                                                   .weight(embedding_)
+                                                   .y(to)
+                                                   .sequence_parallel(cuts_rows)
+                                                   .vocab_begin(part_.vocab_begin)
+                                                   .vocab_size(settings_.vocab));
+  };
+  if (!tensor.cuts_rows() || tensor.divides(now.batch.tokens()))
+    return look_up(y, tensor.cuts_rows());
+  buffer memory;  // the operator cuts rows evenly alone
+  const velo::tensor_view all = all_rows::whole(now, y, memory);
+  look_up(all, false);
+  const std::int64_t row = settings_.hidden * (type_.bits / 8);
+  std::memcpy(of.residual[0].data(), memory.data() + tensor.first_row(now.batch.tokens()) * row,
+              static_cast<std::size_t>(now.rows() * row));
+}
+
+bool model::is_shared() const {
+  return !parallel_->tensor.is_alone() || !parallel_->context.is_alone();
 }
 
 double model::loss(const velo::stream_ref& stream, activations& of, velo::reduction how) {
   const pass now = begin(stream, of);
+  of.lse = make_floats(now.room.tokens());
+  if (is_shared()) return shared_loss(now, of, how);
   const std::int64_t tokens = now.batch.tokens();
-  of.lse = make_floats(now);
   velo::cross_entropy(stream, velo::cross_entropy_args()
-                                  .logits(rows(now, of.logits, settings_.vocab))
+                                  .logits(logits(now, of))
                                   .targets(velo::tensor_view(of.targets(), {tokens}))
                                   .loss(velo::tensor_view(&loss_, {}))
-                                  .lse(velo::tensor_view(of.lse.floats(), {tokens}))
+                                  .lse(floats(of.lse, tokens))
                                   .reduction(how));
   return static_cast<double>(loss_);
+}
+
+// The first tensor rank returns the losses of this context rank's rows.
+double model::shared_loss(const pass& now, activations& of, velo::reduction how) const {
+  const std::int64_t tokens = now.batch.tokens();
+  const buffer losses = memory_.take(now.room.tokens() * 4, VELO_PURPOSE_WORKSPACE);
+  velo::vocab_parallel_cross_entropy(now.stream,
+                                     velo::vocab_parallel_cross_entropy_args()
+                                         .group(parallel_->tensor.group())
+                                         .logits(logits(now, of))
+                                         .targets(velo::tensor_view(of.targets(), {tokens}))
+                                         .loss(floats(losses, tokens))
+                                         .lse(floats(of.lse, tokens))
+                                         .vocab_begin(part_.vocab_begin)
+                                         .vocab_size(settings_.vocab));
+  if (!parallel_->tensor.leads()) return 0;
+  const double sum = std::accumulate(losses.floats(), losses.floats() + tokens, 0.0);
+  if (how == velo::reduction::sum) return sum;
+  return sum / static_cast<double>(of.sequences * parallel_->context.rows().window());
 }
 
 // Whether the layers before this one recompute its input.

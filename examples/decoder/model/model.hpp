@@ -6,6 +6,7 @@
 // dtype, and the backward pass turns them into their gradient in place, so they exist once.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -27,9 +28,10 @@ class model {
   // A whole model for sequences of one length. `from` and the weights must outlive the model.
   model(run_memory& from, const velo::context& context, const weights& weights,
         const model_settings& settings, std::int64_t length, bool training);
-  // A stage of the model.
+  // A stage of the model, whose layers `parallel` shares with other ranks.
   model(run_memory& from, const velo::context& context, const weights& weights,
-        const model_settings& settings, std::int64_t length, bool training, stage_range part);
+        const model_settings& settings, std::shared_ptr<const model_parallel> parallel,
+        bool training, stage_range part);
 
   // Packs the weights for the products; to be called whenever they have changed. With `gathered` it
   // waits for each part of the weights as ranks gather it.
@@ -39,7 +41,8 @@ class model {
   // the passes of a micro-batch.
   void recompute(std::vector<layer_recompute> what) { recompute_ = std::move(what); }
 
-  // Returns the logits of every position of the first `sequences`: [sequences x length, vocab].
+  // Returns the logits of every position of the first `sequences`: [sequences x length, vocab]; of
+  // this rank's rows and symbols where ranks share the layers.
   // `alone`: no backward pass follows, and nothing is saved.
   velo::tensor_view forward(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
                             bool alone = false);
@@ -54,6 +57,7 @@ class model {
   void make_again(const velo::stream_ref& stream, activations& of) const;
 
   // Returns the sum or the mean of the losses of all targets that count, in nats. Follows forward.
+  // Of ranks that share the layers each returns its part of it, and all targets count in a mean.
   double loss(const velo::stream_ref& stream, activations& of, velo::reduction how);
 
   // Adds `scale` times the gradient of a mean loss to the weights' gradients. Follows loss.
@@ -84,12 +88,20 @@ class model {
 
  private:
   pass begin(const velo::stream_ref& stream, const activations& of) const;
-  velo::tensor_view rows(const pass& now, const buffer& of, std::int64_t width) const;
-  buffer make(const pass& now, std::int64_t width) const;
-  buffer make_floats(const pass& now) const;
+  velo::tensor_view stream(const pass& now, const buffer& of) const;
+  velo::tensor_view logits(const pass& now, const activations& of) const;
+  velo::tensor_view floats(const buffer& of, std::int64_t count) const;
+  buffer make(std::int64_t elements) const;
+  buffer make_stream(const pass& now) const;
+  buffer make_floats(std::int64_t count) const;
   void embed(const pass& now, activations& of) const;
   void embed_backward(const pass& now, activations& of, const buffer& gradient) const;
   void head_forward(const pass& now, activations& of, bool alone) const;
+  double shared_loss(const pass& now, activations& of, velo::reduction how) const;
+  void loss_backward(const pass& now, const activations& of, double scale);
+  void shared_loss_backward(const pass& now, const activations& of, double scale) const;
+  bool is_shared() const;
+  void head_gradient(const pass& now, activations& of) const;
   buffer head_backward(const pass& now, activations& of, double scale, bool deferred);
   bool inside_group(std::size_t layer) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const;
@@ -99,6 +111,8 @@ class model {
 
   run_memory& memory_;
   model_settings settings_;
+  part_widths part_;
+  std::shared_ptr<const model_parallel> parallel_;
   velo_dtype type_;
   std::size_t first_;  // the first layer's number in the whole model
   bool begins_, ends_;

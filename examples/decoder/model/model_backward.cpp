@@ -1,10 +1,12 @@
 // The backward pass: the loss, the head, the layers from the last to the first, the embedding.
+#include <algorithm>
 #include <utility>
 
 #include "examples/decoder/memory/swapper.hpp"
-#include "examples/decoder/model/data_parallel.hpp"
 #include "examples/decoder/model/gradients.hpp"
 #include "examples/decoder/model/model.hpp"
+#include "examples/decoder/model/shared_rows.hpp"
+#include "examples/decoder/parallel/data_parallel.hpp"
 
 namespace decoder {
 
@@ -25,48 +27,74 @@ buffer model::backward_stage(const velo::stream_ref& stream, activations& of, do
   return {};
 }
 
-// Returns the gradient of the last layer's output.
-buffer model::head_backward(const pass& now, activations& of, double scale, bool deferred) {
-  const std::int64_t hidden = settings_.hidden, tokens = now.batch.tokens();
-  const velo::tensor_view logits = rows(now, of.logits, settings_.vocab);
-  const velo::tensor_view targets(of.targets(), {tokens});
+// Turns the logits into their gradient.
+void model::loss_backward(const pass& now, const activations& of, double scale) {
+  if (is_shared()) return shared_loss_backward(now, of, scale);
+  const std::int64_t tokens = now.batch.tokens();
   loss_gradient_ = static_cast<float>(scale);
   velo::cross_entropy_backward(now.stream, velo::cross_entropy_backward_args()
                                                .dloss(velo::tensor_view(&loss_gradient_, {}))
-                                               .logits(logits)
-                                               .targets(targets)
-                                               .lse(velo::tensor_view(of.lse.floats(), {tokens}))
-                                               .dlogits(logits));
+                                               .logits(logits(now, of))
+                                               .targets(velo::tensor_view(of.targets(), {tokens}))
+                                               .lse(floats(of.lse, tokens))
+                                               .dlogits(logits(now, of)));
+}
+
+// Gradients are averaged over the context ranks, which have parts of a mean.
+void model::shared_loss_backward(const pass& now, const activations& of, double scale) const {
+  const std::int64_t tokens = now.batch.tokens();
+  const double targets = static_cast<double>(of.sequences * parallel_->context.rows().window());
+  const buffer each = memory_.take(now.room.tokens() * 4, VELO_PURPOSE_WORKSPACE);
+  std::fill_n(each.floats(), tokens,
+              static_cast<float>(scale * parallel_->context.ranks() / targets));
+  velo::vocab_parallel_cross_entropy_backward(
+      now.stream, velo::vocab_parallel_cross_entropy_backward_args()
+                      .group(parallel_->tensor.group())
+                      .dloss(floats(each, tokens))
+                      .logits(logits(now, of))
+                      .targets(velo::tensor_view(of.targets(), {tokens}))
+                      .lse(floats(of.lse, tokens))
+                      .dlogits(logits(now, of))
+                      .vocab_begin(part_.vocab_begin)
+                      .vocab_size(settings_.vocab));
+}
+
+// Returns the gradient of the last layer's output.
+buffer model::head_backward(const pass& now, activations& of, double scale, bool deferred) {
+  loss_backward(now, of, scale);
   of.lse = {};
-  if (!deferred) {
-    head_->weight_gradient(now.stream, rows(now, of.normed, hidden), logits);
-    if (of.reducer) of.reducer->head_ready();
-    of.normed = {};
+  if (!deferred) head_gradient(now, of);
+  buffer through = memory_.take(now.room_of_rows() * settings_.hidden * (type_.bits / 8),
+                                VELO_PURPOSE_WORKSPACE);
+  const velo::tensor_view gradient = stream(now, through);
+  {
+    const summed_rows products(now, gradient);
+    head_->input_gradient(now.stream, logits(now, of), products.view());
+    products.finish();
   }
-  buffer through =
-      memory_.take(now.room.tokens() * hidden * (type_.bits / 8), VELO_PURPOSE_WORKSPACE);
-  const velo::tensor_view gradient = rows(now, through, hidden);
-  head_->input_gradient(now.stream, logits, gradient);
   if (!deferred) of.logits = {};
-  norm_backward(now, rows(now, of.residual[depth_], hidden), gain_, of.rstd, gradient,
-                gain_gradient_);
+  norm_backward(now, stream(now, of.residual[depth_]), gain_, of.rstd, gradient, gain_gradient_);
   of.residual[depth_] = {};
   of.rstd = {};
   return through;
 }
 
+void model::head_gradient(const pass& now, activations& of) const {
+  head_->weight_gradient(now.stream, all_rows(now, stream(now, of.normed)).view(), logits(now, of));
+  if (of.reducer) of.reducer->head_ready();
+  of.normed = {};
+}
+
 void model::embed_backward(const pass& now, activations& of, const buffer& gradient) const {
   embedding_backward(now, velo::tensor_view(of.inputs(), {now.batch.tokens()}),
-                     rows(now, gradient, settings_.hidden), embedding_gradient_);
+                     stream(now, gradient), embedding_gradient_, part_.vocab_begin,
+                     settings_.vocab);
 }
 
 void model::weight_gradients(const velo::stream_ref& stream, activations& of) const {
   const pass now = begin(stream, of);
   if (ends_) {
-    head_->weight_gradient(stream, rows(now, of.normed, settings_.hidden),
-                           rows(now, of.logits, settings_.vocab));
-    if (of.reducer) of.reducer->head_ready();
-    of.normed = {};
+    head_gradient(now, of);
     of.logits = {};
   }
   for (std::size_t i = depth_; i-- > 0;) {

@@ -12,7 +12,7 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
   of.clear();
   of.sequences = of.largest().sequences;
   const pass now = begin(stream, of);
-  of.residual[0] = make(now, settings_.hidden);
+  of.residual[0] = make_stream(now);
   embed(now, of);
   const auto restore = [&] { layers_[0].restore(now, of.residual[0], of.layers[0]); };
   const auto kept = [&] {

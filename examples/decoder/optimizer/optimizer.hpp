@@ -6,7 +6,7 @@
 #pragma once
 
 #include "examples/decoder/memory/swapper.hpp"
-#include "examples/decoder/model/weights.hpp"
+#include "examples/decoder/weights/weights.hpp"
 
 namespace decoder {
 

@@ -7,13 +7,21 @@
 #include <limits>
 #include <utility>
 
+#include "examples/decoder/optimizer/finished_gradients.hpp"
 #include "examples/decoder/ranks/interrupt.hpp"
 
 namespace decoder {
 
 post_validation::post_validation(member& rank, weights& all, optimizer& with,
-                                 const data_parallel* shared, bool sharded)
-    : rank_(rank), weights_(all), optimizer_(with), shared_(shared), sharded_(sharded) {
+                                 const model_parallel& parallel, const data_parallel* shared,
+                                 bool sharded)
+    : rank_(rank),
+      weights_(all),
+      optimizer_(with),
+      parallel_(parallel),
+      shared_(shared),
+      sharded_(sharded),
+      counted_(counted_ranges(all, shared)) {
   if (rank.stage() == rank.stages() - 1) return;  // the last stage knows all when it steps
   for (const buffer* each : all.updated())
     copies_.push_back(rank.memory().keep(each->bytes(), VELO_PURPOSE_OPTIMIZER));
@@ -23,30 +31,29 @@ void post_validation::clear_gradients() {
   if (!std::exchange(cleared_, true)) weights_.clear_gradients();
 }
 
-// A state covers the ranks with the same stage in all copies: the states, one after the other, are
+// A state covers the ranks of a stage in all copies: the states, one after the other, are
 // those of all ranks in rank order.
 std::uint64_t post_validation::state_size() const {
-  return static_cast<std::uint64_t>(rank_.copies()) * sizeof(measured);
+  return static_cast<std::uint64_t>(rank_.ranks_of_stage()) * sizeof(measured);
 }
 
 void post_validation::measure(double loss, void* state) {
   before_ = std::exchange(last_, std::nullopt);
   of_ = next_;
   cleared_ = false;
-  if (shared_) shared_->finish();
+  finish_gradients(rank_.stream(), parallel_, weights_, shared_);
   std::vector<measured> all(static_cast<std::size_t>(rank_.ranks()));
   all[static_cast<std::size_t>(rank_.rank())] = {
-      optimizer_.sum_of_squares(rank_, weights_, shared_ ? shared_->own() : weights_.own()), loss,
-      static_cast<double>(interrupt())};
-  rank_.sum_data_parallel(&all[0].sum_of_squares, static_cast<std::int64_t>(all.size()) * 3);
-  const int first = rank_.stage() * rank_.copies();
+      optimizer_.sum_of_squares(rank_, weights_, counted_), loss, static_cast<double>(interrupt())};
+  rank_.sum_stage(&all[0].sum_of_squares, static_cast<std::int64_t>(all.size()) * 3);
+  const int first = rank_.stage() * rank_.ranks_of_stage();
   std::memcpy(state, &all[static_cast<std::size_t>(first)], state_size());
 }
 
 double post_validation::decide(const void* states, std::int32_t known, std::int32_t ranks) {
   double sum = 0, loss = 0, signal = 0;
-  const auto copies = static_cast<std::size_t>(rank_.copies());
-  std::vector<measured> all(static_cast<std::size_t>(known) * copies);
+  const auto ranks_of_stage = static_cast<std::size_t>(rank_.ranks_of_stage());
+  std::vector<measured> all(static_cast<std::size_t>(known) * ranks_of_stage);
   std::memcpy(all.data(), states, all.size() * sizeof(measured));
   for (const measured& each : all) {
     sum += each.sum_of_squares;

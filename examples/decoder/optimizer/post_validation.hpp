@@ -19,10 +19,11 @@
 #include <optional>
 #include <vector>
 
-#include "examples/decoder/model/data_parallel.hpp"
-#include "examples/decoder/model/weights.hpp"
 #include "examples/decoder/optimizer/optimizer.hpp"
+#include "examples/decoder/parallel/data_parallel.hpp"
+#include "examples/decoder/parallel/model_parallel.hpp"
 #include "examples/decoder/ranks/member.hpp"
+#include "examples/decoder/weights/weights.hpp"
 
 namespace decoder {
 
@@ -40,8 +41,8 @@ class post_validation {
 
   // `shared` is nullptr where no other rank has these weights; with `sharded` each updates a part
   // of them. All must outlive the object.
-  post_validation(member& rank, weights& all, optimizer& with, const data_parallel* shared,
-                  bool sharded);
+  post_validation(member& rank, weights& all, optimizer& with, const model_parallel& parallel,
+                  const data_parallel* shared, bool sharded);
 
   // Names the step that is measured next.
   void announce(const step& next) { next_ = next; }
@@ -72,9 +73,11 @@ class post_validation {
   member& rank_;
   weights& weights_;
   optimizer& optimizer_;
+  const model_parallel& parallel_;
   const data_parallel* shared_;
   const bool sharded_;
-  std::vector<buffer> copies_;  // of weights_.updated()
+  const std::vector<range> counted_;  // in the gradients' norm
+  std::vector<buffer> copies_;        // of weights_.updated()
   step next_{}, of_{};
   bool cleared_ = false;
   std::optional<result> before_, last_;

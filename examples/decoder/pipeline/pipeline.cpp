@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "examples/decoder/model/data_parallel.hpp"
+#include "examples/decoder/parallel/data_parallel.hpp"
 
 namespace decoder {
 namespace {
@@ -26,10 +26,12 @@ buffer borrowed(const velo_tensors& given) {
 }  // namespace
 
 pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
-                   const weights& weights, const data_parallel* reducer, post_validation* late)
+                   const weights& weights, const std::shared_ptr<const model_parallel>& parallel,
+                   const data_parallel* reducer, post_validation* late)
     : rank_(rank),
       values_(values),
       plan_(plan),
+      parallel_(parallel),
       reducer_(reducer),
       late_(late),
       stream_(rank.stream()),
@@ -38,12 +40,12 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
   for (const int number : plan.stages_of(rank.stage())) {
     const stage_range layers = plan.layers_of(number);
     place_[static_cast<std::size_t>(number)] = static_cast<int>(stages_.size());
-    stages_.push_back({model(rank.memory(), rank.context(), weights, values.model,
-                             values.data.sequence, true, layers),
-                       number,
-                       0,
-                       {},
-                       {}});
+    stages_.push_back(
+        {model(rank.memory(), rank.context(), weights, values.model, parallel, true, layers),
+         number,
+         0,
+         {},
+         {}});
     stages_.back().part.recompute(
         recompute_in(values.memory, static_cast<std::int64_t>(layers.last - layers.first)));
   }
@@ -164,7 +166,8 @@ pipeline::cell& pipeline::cell_of(const velo_action& a) {
 activations& pipeline::take_work(stage& at) {
   if (at.idle.empty()) {
     const stage_range layers = plan_.layers_of(at.number);
-    const batch_shape largest = {values_.data.batch / rank_.copies(), values_.data.sequence};
+    const batch_shape largest = {values_.data.batch / rank_.copies(),
+                                 parallel_->context.rows().count()};
     at.made.push_back(std::make_unique<activations>(
         rank_.memory(), static_cast<std::int64_t>(layers.last - layers.first), largest));
     at.idle.push_back(at.made.back().get());

@@ -20,10 +20,12 @@ namespace decoder {
 
 class pipeline {
  public:
-  // Serves a rank that is split into stages. `reducer` reduces finished gradients, `late` updates
-  // the weights at the end of `train`; either may be nullptr. All must outlive the pipeline.
+  // Serves a rank that is split into stages, whose layers `parallel` shares. `reducer` reduces
+  // finished gradients, `late` updates the weights at the end of `train`; either may be nullptr.
+  // All must outlive the pipeline.
   pipeline(member& rank, const settings& values, const stage_plan& plan, const weights& weights,
-           const data_parallel* reducer, post_validation* late);
+           const std::shared_ptr<const model_parallel>& parallel, const data_parallel* reducer,
+           post_validation* late);
   pipeline(const pipeline&) = delete;
   pipeline& operator=(const pipeline&) = delete;
 
@@ -92,6 +94,7 @@ class pipeline {
   member& rank_;
   const settings& values_;
   const stage_plan& plan_;
+  const std::shared_ptr<const model_parallel> parallel_;
   const data_parallel* reducer_;
   post_validation* late_;
   velo::stream_ref stream_;

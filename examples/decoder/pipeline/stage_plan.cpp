@@ -83,4 +83,16 @@ holding stage_plan::held_by(int rank) const {
   return held;
 }
 
+bool stage_plan::ties_ends() const {
+  if (!model_.tied) return false;
+  const holding first = held_by(order_.stage(0).rank);
+  return first.embedding && !first.head;
+}
+
+void split(member& rank, const settings& values) {
+  const parallel_settings& how = values.parallel;
+  if (how.ranks_of_copy() > 1)
+    rank.split(how, values.model.tied && how.pp > 1 && stage_plan(values).ties_ends());
+}
+
 }  // namespace decoder

@@ -10,9 +10,10 @@
 #include <vector>
 #include <velo/velo.hpp>
 
-#include "examples/decoder/model/layout.hpp"
 #include "examples/decoder/model/model.hpp"
+#include "examples/decoder/ranks/member.hpp"
 #include "examples/decoder/settings.hpp"
+#include "examples/decoder/weights/layout.hpp"
 
 namespace decoder {
 
@@ -37,6 +38,8 @@ class stage_plan {
   // The stages and micro-batches whose activations the schedule has a rank recompute.
   std::vector<velo_action> made_again_by(int rank) const;
   holding held_by(int rank) const;
+  // Whether the embedding that is the head, too, lies on two ranks that each use it once.
+  bool ties_ends() const;
 
  private:
   int length() const { return stages_ / chains_; }
@@ -45,5 +48,8 @@ class stage_plan {
   velo::schedule order_, order_of_step_;
   int stages_, chains_, units_;
 };
+
+// Cuts the copies of a model over their ranks, as the settings say.
+void split(member& rank, const settings& values);
 
 }  // namespace decoder

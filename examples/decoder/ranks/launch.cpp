@@ -103,7 +103,7 @@ bool is_launched() {
 
 bool is_launched(const settings& run) {
   return is_launched() ||
-         (run.run.ranks == 0 && run.parallel.pp == 1 && is_batch_script_of_tasks());
+         (run.run.ranks == 0 && run.parallel.ranks_of_copy() == 1 && is_batch_script_of_tasks());
 }
 
 int on_all_ranks(const settings& values, const std::vector<std::string>& words,
@@ -113,7 +113,8 @@ int on_all_ranks(const settings& values, const std::vector<std::string>& words,
     const char* rank = launched_rank();
     return as_launched(values, rank ? rank : "0", job, require_ranks);
   }
-  const std::int64_t ranks = values.run.ranks == 0 ? values.parallel.pp : values.run.ranks;
+  const std::int64_t ranks =
+      values.run.ranks == 0 ? values.parallel.ranks_of_copy() : values.run.ranks;
   if (ranks == 1) {
     member me(values);
     return job(me);

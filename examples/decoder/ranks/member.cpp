@@ -38,21 +38,41 @@ void member::join(velo::group group) {
   context_.set("threads", std::to_string(mine).c_str());
 }
 
-void member::split(int stages, bool both_ways) {
-  stages_ = stages;
-  std::vector<std::int32_t> copy_ranks, sharing;
-  for (int i = 0; i < stages; ++i) copy_ranks.push_back(i * copies() + copy());
-  for (int i = 0; i < ranks_; ++i) {
-    const int other = i / copies();
-    if (other == stage() || (both_ways && other == stages - 1 - stage())) sharing.push_back(i);
-  }
-  const auto part = [&](const std::vector<std::int32_t>& of) {
-    return group_.part(of.data(), static_cast<std::int32_t>(of.size()));
+void member::split(const parallel_settings& how, bool ties_ends) {
+  ranks_of_copy_ = static_cast<int>(how.ranks_of_copy());
+  velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
+  desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies();
+  const velo::topology all = velo::topology::create(desc);
+  const auto ranks_of = [&](const char* family, const velo_topology_place& at) {
+    std::vector<std::int32_t> ranks(static_cast<std::size_t>(ranks_));
+    ranks.resize(static_cast<std::size_t>(all.group(family, at.group, ranks.data(), ranks_)));
+    return ranks;
   };
+  const auto group_of = [&](const char* label, const std::vector<std::int32_t>& ranks) {
+    velo_group_desc part = VELO_GROUP_DESC_INIT;
+    part.label = label;
+    const auto count = static_cast<std::int32_t>(ranks.size());
+    return count == 1 ? velo::group() : group_.part(ranks.data(), count, &part);
+  };
+  const auto join = [&](part& of, const char* family) {
+    const velo_topology_place at = all.place(family, rank_);
+    if (at.group < 0) return;
+    const std::vector<std::int32_t> ranks = ranks_of(family, at);
+    of = {group_of(family, ranks), static_cast<int>(at.position), static_cast<int>(ranks.size())};
+  };
+  join(stages_, "pp");
+  join(tensor_, "tp");
+  join(context_ranks_, "cp");
+  if (ties_ends) join(tied_ends_, "embedding");
+  std::vector<std::int32_t> sharing = ranks_of("dp-cp", all.place("dp-cp", rank_));
+  const int mirror = (stages() - 1 - 2 * stage()) * ranks_of_stage();
+  const std::size_t here = sharing.size();
+  for (std::size_t i = 0; how.pipeline == "dualpipe" && mirror != 0 && i < here; ++i)
+    sharing.push_back(sharing[i] + mirror);
+  std::sort(sharing.begin(), sharing.end());
   data_parallel_ranks_ = static_cast<int>(sharing.size());
   leads_data_parallel_ = sharing[0] == rank_;
-  pipeline_ = part(copy_ranks);
-  data_parallel_group_ = part(sharing);
+  data_parallel_group_ = group_of("dp-cp", sharing);
 }
 
 void member::barrier() const {
@@ -74,10 +94,11 @@ int member::max(int mine) const {
   return mine;
 }
 
-void member::sum_data_parallel(double* values, std::int64_t count) const {
+void member::sum_stage(double* values, std::int64_t count) const {
   const velo::tensor_view all(values, {count});
   if (is_data_parallel())
     (data_parallel_group_ ? data_parallel_group_ : group_).all_reduce(stream(), all, all);
+  if (tensor_.group) tensor_.group.all_reduce(stream(), all, all);
 }
 
 // Sums integers: adding zeros keeps every bit.
@@ -87,7 +108,8 @@ void member::collect(float* pieces, std::int64_t count) const {
 }
 
 void member::abort() const noexcept {
-  for (const velo::group* each : {&group_, &pipeline_, &data_parallel_group_})
+  for (const velo::group* each : {&group_, &stages_.group, &tensor_.group, &context_ranks_.group,
+                                  &tied_ends_.group, &data_parallel_group_})
     if (*each) velo_group_abort(*each);
 }
 

@@ -1,10 +1,11 @@
 // One rank of a run: its memory, its context, and its collectives with the other ranks.
 //
-// Each rank holds a copy of the model, or a copy's stages: with `pp` stages, ranks 0 to n / pp - 1
-// hold the first stage, and so on. Copies share each micro-batch's windows. The ranks with the same
-// weights form a data-parallel group; their results have the same bits. Rank 0 leads: it alone
-// prints, measures, saves and writes files. All ranks call the collectives in the same order; with
-// one rank they do nothing.
+// Each rank holds a copy of the model or a part of one: `tp` tensor ranks share each matrix, `cp`
+// context ranks the rows of each window, `pp` stages the layers. The rest are copies, which share
+// each micro-batch's windows. Ranks are numbered as velo_topology has it: tensor ranks fastest,
+// then context ranks, copies and stages. The ranks with the same weights form a data-parallel
+// group; their results have the same bits. Rank 0 leads: it alone prints, measures, saves and
+// writes files. All ranks call the collectives in the same order; with one rank they do nothing.
 #pragma once
 
 #include <memory>
@@ -33,11 +34,24 @@ class member {
   int ranks() const { return ranks_; }
   bool leads() const { return rank_ == 0; }
 
-  // Copies of the model, and this rank's copy; a copy's ranks are in the order of its stages.
-  int copies() const { return ranks_ / stages_; }
-  int copy() const { return rank_ % copies(); }
-  int stages() const { return stages_; }
-  int stage() const { return rank_ / copies(); }
+  // Copies of the model, and this rank's.
+  int copies() const { return ranks_ / ranks_of_copy_; }
+  int copy() const { return rank_ % ranks_of_stage() / (tensor_.ranks * context_ranks_.ranks); }
+  bool holds_whole_model() const { return ranks_of_copy_ == 1; }
+  int stages() const { return stages_.ranks; }
+  int stage() const { return stages_.rank; }
+  int ranks_of_stage() const { return ranks_ / stages(); }  // in all copies
+
+  // Ranks of this copy that share something, and this one's place among them; without a group where
+  // it is alone.
+  struct part {
+    velo::group group;
+    int rank = 0, ranks = 1;
+  };
+  const part& tensor_ranks() const { return tensor_; }
+  const part& context_ranks() const { return context_ranks_; }
+  // The first and the last stage of this copy, if they share an embedding and this is one of them.
+  const part& tied_ends() const { return tied_ends_; }
 
   // The ranks with this rank's weights, and a stream for their communication; whether this rank is
   // the first of them.
@@ -47,19 +61,19 @@ class member {
   velo::stream_ref data_parallel_stream() const { return link_; }
   bool is_data_parallel() const { return data_parallel_ranks_ > 1; }
   bool leads_data_parallel() const { return leads_data_parallel_; }
-  // The ranks of this copy.
-  velo_group pipeline() const { return pipeline_; }
+  // A rank of each stage of this copy.
+  velo_group pipeline() const { return stages_.group; }
 
   // Collectives.
 
-  // Cuts each copy into stages. With `both_ways` a rank shares the weights of the rank at the same
-  // distance from the other end.
-  void split(int stages, bool both_ways);
+  // Cuts each copy over several ranks. With the schedule dualpipe a rank shares the weights of the
+  // stage at the same distance from the other end.
+  void split(const parallel_settings& how, bool ties_ends);
   void barrier() const;
   double sum(double mine) const;
   int max(int mine) const;
-  // Sums over the data-parallel group, in place.
-  void sum_data_parallel(double* values, std::int64_t count) const;
+  // Sums over the data-parallel group and the tensor ranks, in place.
+  void sum_stage(double* values, std::int64_t count) const;
   // Collects elements at rank 0; each element is nonzero on one rank alone.
   void collect(float* pieces, std::int64_t count) const;
 
@@ -70,10 +84,11 @@ class member {
   const std::int64_t threads_;  // as the settings say
   run_memory memory_;
   velo::context context_;
-  velo::group group_, pipeline_;
+  velo::group group_;
+  part tensor_, context_ranks_, stages_, tied_ends_;
   velo::group data_parallel_group_;  // empty: it is group_
   velo::stream link_;
-  int rank_ = 0, ranks_ = 1, stages_ = 1;
+  int rank_ = 0, ranks_ = 1, ranks_of_copy_ = 1;
   int data_parallel_ranks_ = 1;
   bool leads_data_parallel_ = true;
 };

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/files/replaced_file.hpp"
+#include "examples/decoder/optimizer/finished_gradients.hpp"
 #include "examples/decoder/optimizer/learning_rate.hpp"
 
 namespace decoder {
@@ -30,8 +32,13 @@ std::unique_ptr<stage_plan> make_plan(const member& rank, const settings& values
 weights make_weights(member& rank, const settings& values, const stage_plan* plan) {
   const auto sharded = [&] { return values.run.zero && rank.is_data_parallel(); };
   const narrow_settings& narrow = values.optimizer.narrow;
-  if (plan == nullptr) return weights(rank.memory(), values.model, true, sharded(), narrow);
-  return weights(rank, values.model, plan->held_by(rank.stage()), sharded(), narrow);
+  const member::part& tensor = rank.tensor_ranks();
+  if (plan == nullptr && tensor.ranks == 1)
+    return weights(rank.memory(), values.model, true, sharded(), narrow);
+  holding held = plan != nullptr ? plan->held_by(rank.stage()) : holding::all(values.model);
+  held.tensor_rank = tensor.rank;
+  held.tensor_ranks = tensor.ranks;
+  return weights(rank, values.model, held, sharded(), narrow);
 }
 
 }  // namespace
@@ -46,24 +53,29 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       optimizer_swap_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir)),
       plan_(make_plan(rank, values)),
       weights_(make_weights(rank, values, plan_.get())),
+      parallel_(std::make_shared<model_parallel>(rank, values, weights_.layout().widths)),
       data_parallel_(make_data_parallel(rank, weights_, sharded())),
       optimizer_(values.optimizer),
       windows_(static_cast<std::int64_t>(text.training.size()), values.data.sequence,
                values.run.seed),
+      writer_(parallel_->context.rows()),
       recompute_(recompute_of(values.memory, values.model.layers)) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   if (sharded()) weights_.shard(rank, data_parallel_->own());
+  counted_ = counted_ranges(weights_, data_parallel_.get());
   if (plan_) {
     if (values.parallel.post_validation)
-      late_ = std::make_unique<post_validation>(rank, weights_, optimizer_, data_parallel_.get(),
-                                                sharded());
-    pipeline_ = std::make_unique<pipeline>(rank, values, *plan_, weights_, data_parallel_.get(),
-                                           late_.get());
+      late_ = std::make_unique<post_validation>(rank, weights_, optimizer_, *parallel_,
+                                                data_parallel_.get(), sharded());
+    pipeline_ = std::make_unique<pipeline>(rank, values, *plan_, weights_, parallel_,
+                                           data_parallel_.get(), late_.get());
     return;
   }
-  model_.emplace(memory_, rank.context(), weights_, values.model, values.data.sequence, true);
+  model_.emplace(memory_, rank.context(), weights_, values.model, parallel_, true,
+                 stage_range{0, static_cast<std::size_t>(values.model.layers)});
   model_->recompute(recompute_);
-  batch_.emplace(memory_, values.model.layers, batch_shape{windows_here(), values.data.sequence});
+  batch_.emplace(memory_, values.model.layers,
+                 batch_shape{windows_here(), parallel_->context.rows().count()});
   batch_->swap = activation_swap_.get();
 }
 
@@ -154,14 +166,13 @@ void trainer::refresh(const data_parallel* gathered) {
     model_->refresh(stream_, gathered);
 }
 
-void trainer::write_batch(std::int64_t micro_batch, class activations& into) const {
-  const std::int64_t length = values_.data.sequence;
+void trainer::write_batch(std::int64_t micro_batch, class activations& into) {
   const std::int64_t first = micro_batch * values_.data.batch + rank_.copy() * windows_here();
   for (std::int64_t i = 0; i < windows_here(); ++i) {
     const std::int64_t begin = windows_.begin(first + i);
     const std::string_view bytes(&text_.training[static_cast<std::size_t>(begin)],
-                                 static_cast<std::size_t>(length));
-    write_sequence(bytes, into.inputs() + i * length, into.targets() + i * length);
+                                 static_cast<std::size_t>(values_.data.sequence));
+    writer_.write({bytes, 0}, i, into.inputs(), into.targets());
   }
 }
 
@@ -232,14 +243,14 @@ trainer::result trainer::waited() {
   memory_.begin_step();
   double loss = pipeline_ ? pipelined() : micro_batches();
   memory_.end_step();
-  if (data_parallel_) data_parallel_->finish();
+  finish_gradients(stream_, *parallel_, weights_, data_parallel_.get());
   loss = rank_.sum(loss) / rank_.copies();
   memory_.note("optimizer");
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
+  if (steps_done_ == 0) write_gradients();
   const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);
   const double norm =
-      optimizer_.step(rank_, weights_, data_parallel_ ? data_parallel_->own() : weights_.own(),
-                      optimizer_swap_.get(), steps_done_ + 1, rate);
+      optimizer_.step(rank_, weights_, counted_, optimizer_swap_.get(), steps_done_ + 1, rate);
   if (sharded()) data_parallel_->gather(weights_.weight(0, {weights_.layout().total}));
   refresh(sharded() ? data_parallel_.get() : nullptr);
   ++steps_done_;
@@ -272,15 +283,31 @@ std::vector<named_tensor> trainer::training_files(std::int64_t steps) {
 }
 
 void trainer::give(const checkpoint& state) {
+  for (const auto* all : {&state.weights, &state.state}) give(*all);
+}
+
+void trainer::give(const std::vector<named_tensor>& all) {
   std::vector<float> passing;
-  for (const auto* all : {&state.weights, &state.state})
-    for (const named_tensor& each : *all) {
-      if (!each.give) continue;
-      each_piece(each, [&](std::int64_t first, std::int64_t count) {
-        passing.resize(static_cast<std::size_t>(count));
-        each.give(first, count, passing.data());
-      });
-    }
+  for (const named_tensor& each : all) {
+    if (!each.give) continue;
+    each_piece(each, [&](std::int64_t first, std::int64_t count) {
+      passing.resize(static_cast<std::size_t>(count));
+      each.give(first, count, passing.data());
+    });
+  }
+}
+
+void trainer::write_windows(const window* all, std::int64_t count, class activations& into) {
+  for (std::int64_t i = 0; i < count; ++i) writer_.write(all[i], i, into.inputs(), into.targets());
+}
+
+void trainer::write_gradients() {
+  if (values_.run.gradients.empty()) return;
+  const std::vector<named_tensor> all = weights_.gradient_files();
+  if (!rank_.leads()) return give(all);
+  replace_file(values_.run.gradients, [&](durable_file& file) {
+    write_safetensors(file, all, {{"format", "pt"}});
+  });
 }
 
 checkpoint trainer::state(const std::string& settings_json) {

@@ -13,9 +13,9 @@
 #include "examples/decoder/checkpoint/parity_trace.hpp"
 #include "examples/decoder/data/corpus.hpp"
 #include "examples/decoder/data/windows.hpp"
-#include "examples/decoder/model/data_parallel.hpp"
 #include "examples/decoder/model/model.hpp"
 #include "examples/decoder/optimizer/optimizer.hpp"
+#include "examples/decoder/parallel/data_parallel.hpp"
 #include "examples/decoder/pipeline/pipeline.hpp"
 #include "examples/decoder/ranks/member.hpp"
 #include "examples/decoder/train/validation.hpp"
@@ -82,7 +82,10 @@ class trainer {
   void swap_state_out();
   void swap_state_in();
   std::int64_t windows_here() const { return values_.data.batch / rank_.copies(); }
-  void write_batch(std::int64_t micro_batch, class activations& into) const;
+  void write_batch(std::int64_t micro_batch, class activations& into);
+  void write_windows(const window* all, std::int64_t count, class activations& into);
+  void write_gradients();
+  static void give(const std::vector<named_tensor>& all);
   double micro_batches();
   double pipelined();
   result waited();
@@ -98,6 +101,7 @@ class trainer {
   std::unique_ptr<swapper> activation_swap_, optimizer_swap_;  // or nullptr
   std::unique_ptr<stage_plan> plan_;                           // of a model in stages
   class weights weights_;
+  std::shared_ptr<const model_parallel> parallel_;
   std::unique_ptr<data_parallel> data_parallel_;  // with other ranks of these weights
   bool sharded() const { return values_.run.zero && rank_.is_data_parallel(); }
   // The whole model, or this rank's stages.
@@ -106,7 +110,9 @@ class trainer {
   std::unique_ptr<post_validation> late_;  // or nullptr
   std::unique_ptr<pipeline> pipeline_;
   optimizer optimizer_;
+  std::vector<range> counted_;  // in the gradients' norm
   windows windows_;
+  window_writer writer_;
   std::vector<layer_recompute> recompute_;
   bool warm_ = false, settled_ = true;
   std::int64_t steps_done_ = 0;

@@ -6,16 +6,12 @@
 #include <vector>
 
 #include "examples/decoder/data/corpus.hpp"
-#include "examples/decoder/data/vocabulary.hpp"
-#include "examples/decoder/data/windows.hpp"
 #include "examples/decoder/ranks/interrupt.hpp"
 
 namespace decoder {
 namespace {
 
-constexpr std::int32_t not_counted = -100;
-
-// The windows of this copy's blocks.
+// The windows of this copy's blocks, which all its ranks read.
 std::vector<window> windows_of(const member& rank, std::size_t length, std::string_view text) {
   const auto copies = static_cast<std::size_t>(rank.copies());
   const std::size_t stride = length / 2;
@@ -33,19 +29,6 @@ std::vector<window> windows_of(const member& rank, std::size_t length, std::stri
 }
 
 }  // namespace
-
-void write_windows(const window* all, std::int64_t count, activations& into) {
-  const auto length = static_cast<std::size_t>(into.largest().length);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::size_t at = static_cast<std::size_t>(i) * length;
-    std::int32_t *inputs = into.inputs() + at, *targets = into.targets() + at;
-    const std::string_view bytes = all[i].bytes;
-    write_sequence(bytes, inputs, targets);
-    std::fill(inputs + bytes.size(), inputs + length, pad);
-    std::fill(targets + bytes.size(), targets + length, not_counted);
-    std::fill(targets, targets + all[i].first_counted, not_counted);
-  }
-}
 
 std::optional<double> validation_bits_per_byte(
     const member& rank, std::int64_t length, std::string_view text, std::int64_t at_once,

@@ -10,19 +10,10 @@
 #include <optional>
 #include <string_view>
 
-#include "examples/decoder/model/activations.hpp"
+#include "examples/decoder/data/windows.hpp"
 #include "examples/decoder/ranks/member.hpp"
 
 namespace decoder {
-
-// A window of text whose bytes from `first_counted` on are predicted.
-struct window {
-  std::string_view bytes;
-  std::size_t first_counted;
-};
-
-// Writes windows as symbols, from the start of the batch.
-void write_windows(const window* all, std::int64_t count, activations& into);
 
 // nats(windows, count) returns the sum of the losses of at most `at_once` windows of `length`, as
 // far as this rank computes it. All ranks call this together and get the same result; nothing after

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "examples/decoder/failure.hpp"
-#include "examples/decoder/model/weights.hpp"
+#include "examples/decoder/weights/weights.hpp"
 #include "examples/pretrain/arguments.hpp"
 #include "tests/examples/decoder/temporary.hpp"
 

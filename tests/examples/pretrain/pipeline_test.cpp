@@ -57,7 +57,7 @@ TEST_CASE(
     INFO(what);
     CHECK(kilobytes_behind(what, cut) < 0.5 * kilobytes_behind(what, whole));
   }
-  CHECK_THAT(cut, Contains("cut over 4 ranks: 1f1b") && Contains("the model writes"));
+  CHECK_THAT(cut, Contains("layers cut over 4 ranks: 1f1b") && Contains("the model writes"));
   json_t* root = json_loads(get(w / "t.json").c_str(), 0, nullptr);
   REQUIRE(root != nullptr);
   CHECK(json_array_size(json_object_get(root, "traceEvents")) >= 4 * 4 * 2);  // F and B of each
@@ -123,7 +123,8 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   };
   refused({"--pp", "2", "--ranks", "3"}, "pp = 2 must divide the 3 ranks");
   refused({"--pp", "2", "--ranks", "6"}, "batch = 4 must be a multiple of the 3 copies");
-  refused({"--pp", "2", "--tied", "true"}, "tied = true would have one matrix on two ranks");
+  refused({"--pp", "2", "--tied", "true", "--post_validation", "true"},
+          "post_validation = true lets stages step that others wait for, so not with tied = true");
   refused({"--pp", "2", "--memory_budget", "100000000"}, "is of a whole model, not with pp = 2");
   refused({"--pp", "2", "--swap_activations", "host"}, "is of a whole model, not with pp = 2");
   refused({"--pp", "2", "--trace", w / "trace"}, "is of a whole model, not with pp = 2");

@@ -208,8 +208,10 @@ TEST_CASE("stages one behind the other are the model") {
   const std::vector<float> whole(gradient, gradient + total);
   for (const bool deferred : {false, true}) {
     b.all.clear_gradients();
-    model front(b.memory, b.context, b.all, m, b.length, true, {0, 1});
-    model back(b.memory, b.context, b.all, m, b.length, true, {1, 2});
+    model front(b.memory, b.context, b.all, m, std::make_shared<model_parallel>(b.length), true,
+                {0, 1});
+    model back(b.memory, b.context, b.all, m, std::make_shared<model_parallel>(b.length), true,
+               {1, 2});
     front.refresh(b.stream), back.refresh(b.stream);
     activations first(b.memory, 1, b.batch.largest()), second(b.memory, 1, b.batch.largest());
     for (activations* each : {&first, &second}) {

@@ -39,8 +39,7 @@ std::vector<float> losses_of(const decoder::settings& s, std::int64_t steps,
   const corpus text = split_text(some_text(60000), 1 << 20);
   std::vector<float> losses;
   on_all_ranks(s, {}, [&](member& rank) {
-    if (s.parallel.pp > 1)
-      rank.split(static_cast<int>(s.parallel.pp), s.parallel.pipeline == "dualpipe");
+    split(rank, s);
     trainer one(rank, s, text);
     one.start();
     std::optional<trainer::result> last;

@@ -1,5 +1,5 @@
 // Allocation and initialization of weights, and their masters.
-#include "examples/decoder/model/weights.hpp"
+#include "examples/decoder/weights/weights.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -86,11 +86,13 @@ void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
         ends_with(slice.name, "o_proj.weight") || ends_with(slice.name, "down_proj.weight");
     const double deviation = ordinary * (back ? residual : 1);
     const random_stream random(seed, purpose::weights, slice.number);
-    for (std::int64_t k = 0; k < slice.elements(); ++k) {
-      first[k] = norm
-                     ? 1.0f
-                     : static_cast<float>(deviation * random.normal(static_cast<std::uint64_t>(k)));
-    }
+    slice.each_run([&](std::int64_t place, std::int64_t from, std::int64_t count) {
+      for (std::int64_t k = 0; k < count; ++k)
+        first[place + k] =
+            norm ? 1.0f
+                 : static_cast<float>(deviation *
+                                      random.normal(static_cast<std::uint64_t>(from + k)));
+    });
     put(stream, slice, first);
   }
 }
@@ -178,6 +180,30 @@ std::vector<buffer*> weights::updated() {
 
 void weights::clear_gradients() {
   std::memset(gradient_.data(), 0, static_cast<std::size_t>(gradient_.bytes()));
+}
+
+std::vector<range> weights::counted(const std::vector<range>& own) const {
+  std::vector<range> all = own;
+  for (const weight_slice& slice : layout_.slices) {
+    if (!slice.repeated) continue;
+    const std::int64_t begin = slice.offset, end = begin + slice.elements();
+    std::vector<range> rest;
+    for (const range& each : all) {
+      const std::int64_t last = each.begin + each.count;
+      if (each.begin < begin) rest.push_back({each.begin, std::min(last, begin) - each.begin});
+      if (last > end) rest.push_back({std::max(each.begin, end), last - std::max(each.begin, end)});
+    }
+    all = rest;
+  }
+  return all;
+}
+
+velo::tensor_view weights::embedding_gradient() const {
+  return gradient(layout_.embedding, {layout_.widths.vocab, model_.hidden});
+}
+
+velo::tensor_view weights::norm_gradients() const {
+  return gradient(layout_.decayed, {layout_.total - layout_.decayed});
 }
 
 std::int64_t weights::count() const {

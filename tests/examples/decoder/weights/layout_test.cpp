@@ -1,5 +1,5 @@
 // The places of weights, and draws from logits.
-#include "examples/decoder/model/layout.hpp"
+#include "examples/decoder/weights/layout.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "examples/decoder/model/weights.hpp"
+#include "examples/decoder/weights/weights.hpp"
 
 namespace decoder {
 
@@ -17,29 +17,33 @@ void weights::add_files(std::vector<named_tensor>& to, const std::string& prefix
   }
 }
 
-// Words of a file have 4 bytes: slices of 16-bit elements have an even number of elements, as heads
-// have even widths.
+// Words of a file have 4 bytes; a word of two 16-bit elements may lie on two ranks, each of which
+// gives zero for the other's.
 void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefix,
                          const contents& of, const std::vector<range>& own, bool gives) const {
   const auto size = static_cast<std::int64_t>(element_bytes(of.type)), per_word = 4 / size;
-  std::map<std::size_t, std::int64_t> here;
-  for (const weight_slice& slice : layout_.slices) here[slice.number] = slice.offset;
+  std::map<std::size_t, const weight_slice*> here;
+  for (const weight_slice& slice : layout_.slices) here[slice.number] = &slice;
   for (const weight_slice& slice : weight_layout(model_).slices) {
     named_tensor one{prefix + slice.name, of.type, slice.shape, nullptr};
     const auto found = here.find(slice.number);
-    const bool held = found != here.end();
-    const std::int64_t at = held ? found->second : 0;
+    const weight_slice* held = found == here.end() ? nullptr : found->second;
     const auto each = [=](std::int64_t first, std::int64_t count, auto* file, const auto& move) {
-      if (!held) return;
-      const std::int64_t from = at + first * per_word;
-      each_own(own, from, count * per_word,
-               [&](std::int64_t place, std::int64_t begin, std::int64_t n) {
-                 move(place, begin, n, file + (begin - from) * size);
-               });
+      if (held == nullptr) return;
+      const std::int64_t begin = first * per_word;
+      held->each_run(
+          begin, count * per_word, [&](std::int64_t at, std::int64_t from, std::int64_t n) {
+            const std::int64_t moved = held->offset + at - (from - begin);  // from the file's place
+            each_own(own, held->offset + at, n,
+                     [&](std::int64_t place, std::int64_t in_layout, std::int64_t some) {
+                       move(place, in_layout, some, file + (in_layout - moved) * size);
+                     });
+          });
     };
+    const bool repeated = held != nullptr && held->repeated;
     one.give = [=, rank = rank_](std::int64_t first, std::int64_t count, float* words) {
       std::memset(words, 0, static_cast<std::size_t>(count) * sizeof(float));
-      if (gives) each(first, count, reinterpret_cast<std::byte*>(words), of.read);
+      if (gives && !repeated) each(first, count, reinterpret_cast<std::byte*>(words), of.read);
       if (rank != nullptr) rank->collect(words, count);
     };
     one.take = [=](std::int64_t first, std::int64_t count, const float* words) {
@@ -134,9 +138,23 @@ std::vector<named_tensor> weights::training_files(const velo::stream_ref& stream
   return all;
 }
 
+// Gradients lie in the order of the layout, whatever ranges a rank has.
+weights::contents weights::gradients_in_files() const {
+  return {element::f32,
+          [=](std::int64_t, std::int64_t begin, std::int64_t n, std::byte* file) {
+            std::memcpy(file, gradient_.floats() + begin, static_cast<std::size_t>(n * 4));
+          },
+          {}};
+}
+
 std::vector<named_tensor> weights::gradient_files() const {
   std::vector<named_tensor> all;
-  add_files(all, "", element::f32, gradient_.data());
+  if (rank_ == nullptr) {
+    add_files(all, "", element::f32, gradient_.data());
+    return all;
+  }
+  const bool gives = sharded_ || rank_->leads_data_parallel();
+  add_pieces(all, "", gradients_in_files(), own_, gives);
   return all;
 }
 

@@ -1,5 +1,5 @@
 // Slices of the weights in the order of the layout, as the parts of velo::buckets.
-#include "examples/decoder/model/data_parallel.hpp"
+#include "examples/decoder/parallel/data_parallel.hpp"
 
 namespace decoder {
 namespace {

@@ -15,12 +15,13 @@
 
 #include "examples/decoder/files/safetensors.hpp"
 #include "examples/decoder/memory/run_memory.hpp"
-#include "examples/decoder/model/layout.hpp"
 #include "examples/decoder/ranks/member.hpp"
+#include "examples/decoder/weights/layout.hpp"
 
 namespace decoder {
 
-// The velo dtype of an element type of files.
+// The type of weights and activations, and the velo dtype of a type.
+element type_of(const model_settings& model);
 velo_dtype dtype_of(element type);
 
 class weights {
@@ -46,6 +47,11 @@ class weights {
   // Views of a part, from an offset of the layout.
   velo::tensor_view weight(std::int64_t offset, velo::sizes shape) const;
   velo::tensor_view gradient(std::int64_t offset, velo::sizes shape) const;
+
+  // Those of the ranges `own` that are not repeated.
+  std::vector<range> counted(const std::vector<range>& own) const;
+  velo::tensor_view norm_gradients() const;
+  velo::tensor_view embedding_gradient() const;
 
   std::byte* first_moment() const { return first_.data(); }
   std::byte* second_moment() const { return second_.data(); }
@@ -77,7 +83,7 @@ class weights {
   std::vector<named_tensor> training_files(const velo::stream_ref& stream) const;
   // Some of training_files; none in f32.
   std::vector<named_tensor> master_files(const velo::stream_ref& stream) const;
-  std::vector<named_tensor> gradient_files() const;
+  std::vector<named_tensor> gradient_files() const;  // of f32 gradients
 
   const weight_layout& layout() const { return layout_; }
   element type() const { return type_; }
@@ -112,6 +118,7 @@ class weights {
                  void* data) const;
   void add_pieces(std::vector<named_tensor>& to, const std::string& prefix, const contents& of,
                   const std::vector<range>& own, bool gives) const;
+  contents gradients_in_files() const;
   void add_state(std::vector<named_tensor>& to, const std::string& prefix,
                  const contents& of) const;
 

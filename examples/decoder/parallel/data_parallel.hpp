@@ -11,8 +11,8 @@
 #include <vector>
 #include <velo/velo.hpp>
 
-#include "examples/decoder/model/layout.hpp"
 #include "examples/decoder/ranks/member.hpp"
+#include "examples/decoder/weights/layout.hpp"
 
 namespace decoder {
 

@@ -1,0 +1,129 @@
+// Collectives over rows, and the plan with what it saves.
+#include "examples/decoder/parallel/model_parallel.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "examples/decoder/weights/weights.hpp"
+
+namespace decoder {
+namespace {
+
+// The part of `all` rows that a rank has; the first ones have one more where ranks do not divide.
+std::int64_t rows_of(std::int64_t all, int rank, int ranks) {
+  return all / ranks + (rank < all % ranks ? 1 : 0);
+}
+
+velo_sequence_kind kind_of(const std::string& algorithm) {
+  const std::pair<const char*, velo_sequence_kind> kinds[] = {
+      {"ulysses", VELO_SEQUENCE_ULYSSES},
+      {"ring", VELO_SEQUENCE_RING},
+      {"hybrid", VELO_SEQUENCE_HYBRID},
+      {"all_gather", VELO_SEQUENCE_ALL_GATHER}};
+  for (const auto& [name, kind] : kinds)
+    if (algorithm == name) return kind;
+  return -1;
+}
+
+velo_sequence_cache cache_of(const std::string& kept) {
+  return kept == "full"   ? VELO_SEQUENCE_CACHE_FULL
+         : kept == "half" ? VELO_SEQUENCE_CACHE_HALF
+                          : VELO_SEQUENCE_CACHE_NONE;
+}
+
+// The sizes that the operator's outputs have for one sequence.
+context_parallel::saved saved_by(const member& rank, const velo::sequence_plan& plan,
+                                 const velo_dtype& type, std::int64_t rows,
+                                 const part_widths& widths) {
+  const velo::tensor_view query(nullptr, type, {rows, widths.heads, widths.head_dim});
+  const velo::tensor_view key(nullptr, type, {rows, widths.kv_heads, widths.head_dim});
+  velo_shape outputs[4] = {};
+  velo::op_infer(rank.context(), "context_parallel_attention",
+                 {{"group", rank.context_ranks().group},
+                  {"plan", plan},
+                  {"query", query},
+                  {"key", key},
+                  {"value", key}},
+                 outputs, 4);
+  return {outputs[1].sizes[0], outputs[1].sizes[1], outputs[3].sizes[0]};
+}
+
+}  // namespace
+
+tensor_parallel::tensor_parallel(const member::part& of, bool cuts_rows)
+    : of_(of.ranks == 1 ? nullptr : &of),
+      cuts_rows_(of_ != nullptr && cuts_rows),
+      counts_(static_cast<std::size_t>(of.ranks)) {}
+
+std::int64_t tensor_parallel::rows(std::int64_t all) const {
+  return cuts_rows_ ? rows_of(all, of_->rank, of_->ranks) : all;
+}
+
+std::int64_t tensor_parallel::first_row(std::int64_t all) const {
+  if (!cuts_rows_) return 0;
+  return of_->rank * (all / of_->ranks) + std::min<std::int64_t>(of_->rank, all % of_->ranks);
+}
+
+const std::int64_t* tensor_parallel::counts(const velo::tensor_view& all) const {
+  for (int i = 0; i < of_->ranks; ++i)
+    counts_[static_cast<std::size_t>(i)] = rows_of(all.size(0), i, of_->ranks) * all.size(1);
+  return counts_.data();
+}
+
+void tensor_parallel::gather(const velo::stream_ref& stream, const velo::tensor_view& own,
+                             const velo::tensor_view& all) const {
+  of_->group.all_gather(stream, own, counts(all), nullptr, all);
+}
+
+void tensor_parallel::sum(const velo::stream_ref& stream, const velo::tensor_view& products,
+                          const velo::tensor_view& own) const {
+  if (cuts_rows_)
+    of_->group.reduce_scatter(stream, products, counts(products), own);
+  else
+    of_->group.all_reduce(stream, products, products);
+}
+
+void tensor_parallel::sum_gradients(const velo::stream_ref& stream,
+                                    const velo::tensor_view& x) const {
+  if (cuts_rows_) of_->group.all_reduce(stream, x, x);
+}
+
+velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths) {
+  const parallel_settings& how = values.parallel;
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  desc.kind = kind_of(how.cp_algorithm);
+  desc.cp = how.cp;
+  desc.ulysses = how.cp_ulysses;
+  desc.window = how.cp_window;
+  desc.sequence = values.data.sequence;
+  desc.heads = widths.heads;
+  desc.kv_heads = widths.kv_heads;
+  desc.head_dim = widths.head_dim;
+  desc.element_bytes = values.model.dtype == "f32" ? 4 : 2;
+  desc.kv_cache = cache_of(how.cp_kv_cache);
+  return velo::sequence_plan::create(desc);
+}
+
+held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t window, std::int64_t rank) {
+  std::vector<std::int64_t> runs(2 * static_cast<std::size_t>(plan.rows(rank, nullptr, 0)));
+  plan.rows(rank, runs.data(), static_cast<std::int64_t>(runs.size()) / 2);
+  return {window, std::move(runs)};
+}
+
+context_parallel::context_parallel(const member& rank, const settings& values,
+                                   const part_widths& widths)
+    : context_parallel(values.data.sequence) {
+  if (rank.context_ranks().ranks == 1) return;
+  of_ = &rank.context_ranks();
+  plan_ = make_sequence_plan(values, widths);
+  rows_ = sequence_rows(plan_, values.data.sequence, of_->rank);
+  saves_ = saved_by(rank, plan_, dtype_of(type_of(values.model)), rows_.count(), widths);
+}
+
+model_parallel::model_parallel(const member& rank, const settings& values,
+                               const part_widths& widths)
+    : tensor(rank.tensor_ranks(), values.parallel.sequence_parallel),
+      context(rank, values, widths),
+      tied_ends(rank.tied_ends().group ? &rank.tied_ends().group : nullptr) {}
+
+}  // namespace decoder

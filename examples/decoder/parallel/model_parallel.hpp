@@ -1,0 +1,97 @@
+// How the ranks of a copy of the model share its layers: tensor ranks the matrices, context ranks
+// the rows of each window.
+//
+// Each tensor rank has a part of every matrix. It computes all rows of a product with its part: a
+// matrix cut along its outputs needs the rows of all ranks, and the products of a matrix cut along
+// its inputs are summed over them. Between two such products the rows of the residual stream are
+// whole on each rank, or with sequence parallelism cut between the ranks. Context ranks have the
+// rows that a velo::sequence_plan gives them; attention alone sees those of others. A rank that
+// shares nothing sends nothing.
+#pragma once
+
+#include <vector>
+#include <velo/velo.hpp>
+
+#include "examples/decoder/data/windows.hpp"
+#include "examples/decoder/ranks/member.hpp"
+#include "examples/decoder/weights/layout.hpp"
+
+namespace decoder {
+
+class tensor_parallel {
+ public:
+  tensor_parallel() = default;                              // one rank
+  tensor_parallel(const member::part& of, bool cuts_rows);  // `of` must outlive the object
+
+  bool is_alone() const { return of_ == nullptr; }
+  int ranks() const { return of_ == nullptr ? 1 : of_->ranks; }
+  bool leads() const { return of_ == nullptr || of_->rank == 0; }
+  bool cuts_rows() const { return cuts_rows_; }  // sequence parallelism
+  velo_group group() const { return of_ == nullptr ? nullptr : velo_group(of_->group); }
+
+  // The rows of the residual stream that this rank has of so many, and the first of them.
+  std::int64_t rows(std::int64_t all) const;
+  std::int64_t first_row(std::int64_t all) const;
+  // Whether each rank has as many.
+  bool divides(std::int64_t all) const { return all % ranks() == 0; }
+
+  // With sequence parallelism: `all` receives the rows of all ranks, in their order.
+  void gather(const velo::stream_ref& stream, const velo::tensor_view& own,
+              const velo::tensor_view& all) const;
+  // Sums products over the ranks: in place, or with sequence parallelism this rank's rows of the
+  // sum into `own`.
+  void sum(const velo::stream_ref& stream, const velo::tensor_view& products,
+           const velo::tensor_view& own) const;
+  // Sums gradients of norms, in place, of which each rank has a part with sequence parallelism.
+  void sum_gradients(const velo::stream_ref& stream, const velo::tensor_view& x) const;
+
+ private:
+  const std::int64_t* counts(const velo::tensor_view& all) const;
+
+  const member::part* of_ = nullptr;
+  bool cuts_rows_ = false;
+  mutable std::vector<std::int64_t> counts_;  // elements of each rank, of the last call
+};
+
+// The plan that the settings ask for, of attention with these heads. Throws velo::error where there
+// is none.
+velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths);
+
+// The rows of a window that a context rank holds.
+held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t window, std::int64_t rank);
+
+class context_parallel {
+ public:
+  explicit context_parallel(std::int64_t window) : rows_(window) {}  // one rank
+  context_parallel(const member& rank, const settings& values, const part_widths& widths);
+
+  bool is_alone() const { return of_ == nullptr; }
+  int ranks() const { return of_ == nullptr ? 1 : of_->ranks; }
+  const held_rows& rows() const { return rows_; }
+  velo_group group() const { return of_->group; }
+  velo_sequence_plan plan() const { return plan_; }
+
+  // What attention saves of a sequence: statistics [heads, queries] of those that this rank
+  // computes, and elements of other ranks' keys and values.
+  struct saved {
+    std::int64_t heads, queries, kept;
+  };
+  const saved& saves() const { return saves_; }
+
+ private:
+  const member::part* of_ = nullptr;
+  velo::sequence_plan plan_;
+  held_rows rows_;
+  saved saves_ = {};
+};
+
+struct model_parallel {
+  explicit model_parallel(std::int64_t window) : context(window) {}  // a rank with a whole model
+  model_parallel(const member& rank, const settings& values, const part_widths& widths);
+
+  tensor_parallel tensor;
+  context_parallel context;
+  const velo::group* tied_ends = nullptr;  // the stages whose gradients of an embedding are summed
+};
+
+}  // namespace decoder

@@ -1,0 +1,141 @@
+// Matrices come first, norms after them.
+#include "examples/decoder/weights/layout.hpp"
+
+#include <velo/velo.hpp>
+
+namespace decoder {
+
+std::int64_t weight_slice::elements() const {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+// The part of a tensor rank of each kind of weight, by its name in a layer or in the model.
+class weight_layout::tensor_cuts {
+ public:
+  struct part {
+    std::vector<std::int64_t> whole, shape, begin;
+  };
+
+  tensor_cuts(const model_settings& m, const holding& held)
+      : all_(velo::sharding::create(topology_of(held))), rank_(held.tensor_rank) {
+    const std::int64_t groups = m.kv_heads, kv = groups * m.head_dim();
+    add("q_proj.weight", {m.hidden, m.hidden}, {0, groups});
+    add("k_proj.weight", {kv, m.hidden}, {0, groups});
+    add("v_proj.weight", {kv, m.hidden}, {0, groups});
+    add("o_proj.weight", {m.hidden, m.hidden}, {1, groups});
+    add("gate_proj.weight", {m.inner, m.hidden}, {0, m.inner});
+    add("up_proj.weight", {m.inner, m.hidden}, {0, m.inner});
+    add("down_proj.weight", {m.hidden, m.inner}, {1, m.inner});
+    add("embed_tokens.weight", {m.vocab, m.hidden}, {0, m.vocab});
+    add("lm_head.weight", {m.vocab, m.hidden}, {0, m.vocab});
+    add("norm.weight", {m.hidden}, {});
+  }
+
+  // Norms share an entry: their names end with "norm.weight".
+  const part& of(const std::string& name) const {
+    for (const auto& [end, part] : parts_)
+      if (name.size() >= end.size() &&
+          name.compare(name.size() - end.size(), std::string::npos, end) == 0)
+        return part;
+    std::abort();
+  }
+
+ private:
+  // A dimension, cut between units of the same size; without units: of no cut.
+  struct cut {
+    std::int64_t dimension = 0, units = 0;
+  };
+
+  static velo::topology topology_of(const holding& held) {
+    velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
+    desc.tp = held.tensor_ranks;
+    return velo::topology::create(desc);
+  }
+
+  void add(const char* name, std::vector<std::int64_t> whole, cut along) {
+    const velo_sharding_block block = {whole[static_cast<std::size_t>(along.dimension)],
+                                       along.units, 1};
+    const velo_sharding_cut over = {"tp", along.dimension, &block, 1, nullptr, 0};
+    velo_sharding_parameter weight = VELO_SHARDING_PARAMETER_INIT;
+    weight.name = name;
+    weight.ndim = static_cast<std::int32_t>(whole.size());
+    weight.shape = whole.data();
+    weight.cuts = &over;
+    weight.cut_count = along.units > 0 ? 1 : 0;
+    const std::int64_t index = all_.add(weight);
+    part made{std::move(whole), {}, {}};
+    const velo_sharding_piece piece = all_.piece(index, rank_, 0);
+    for (std::size_t i = 0; i < made.whole.size(); ++i) {
+      made.begin.push_back(piece.begin[i]);
+      made.shape.push_back(piece.end[i] - piece.begin[i]);
+    }
+    parts_.emplace_back(name, std::move(made));
+  }
+
+  velo::sharding all_;
+  std::int64_t rank_;
+  std::vector<std::pair<std::string, part>> parts_;
+};
+
+std::int64_t weight_layout::add(bool held, const std::string& name, const tensor_cuts& cuts,
+                                bool repeated) {
+  const std::size_t number = numbered_++;
+  if (!held) return -1;
+  const tensor_cuts::part& part = cuts.of(name);
+  slices.push_back({name, part.shape, part.whole, part.begin, total, number, repeated});
+  total += slices.back().elements();
+  return slices.back().offset;
+}
+
+weight_layout::weight_layout(const model_settings& m, const holding& held)
+    : layers(static_cast<std::size_t>(m.layers)) {
+  const auto of_layer = [](std::size_t layer) {
+    return "model.layers." + std::to_string(layer) + ".";
+  };
+  const tensor_cuts cuts(m, held);
+  const auto rows_of = [&](const char* name) { return cuts.of(name).shape[0]; };
+  widths = {rows_of("q_proj.weight") / m.head_dim(),
+            rows_of("k_proj.weight") / m.head_dim(),
+            m.head_dim(),
+            rows_of("gate_proj.weight"),
+            cuts.of("lm_head.weight").begin[0],
+            rows_of("lm_head.weight")};
+
+  const bool ties = m.tied && held.head, copy = held.tensor_rank > 0;
+  embedding = add(held.embedding || ties, "model.embed_tokens.weight", cuts, !held.embedding);
+  align();
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const std::string name = of_layer(layer);
+    const bool here = held.layers[layer];
+    layer_layout& at = layers[layer];
+    at.qkv = add(here, name + "self_attn.q_proj.weight", cuts);
+    add(here, name + "self_attn.k_proj.weight", cuts);
+    add(here, name + "self_attn.v_proj.weight", cuts);
+    align();
+    at.out = add(here, name + "self_attn.o_proj.weight", cuts);
+    align();
+    at.gate_up = add(here, name + "mlp.gate_proj.weight", cuts);
+    add(here, name + "mlp.up_proj.weight", cuts);
+    align();
+    at.down = add(here, name + "mlp.down_proj.weight", cuts);
+    align();
+  }
+  head = m.tied ? embedding : add(held.head, "lm_head.weight", cuts);
+  align();
+  decayed = total;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const std::string name = of_layer(layer);
+    const bool here = held.layers[layer];
+    layer_layout& at = layers[layer];
+    at.attention_norm = add(here, name + "input_layernorm.weight", cuts, copy);
+    align();
+    at.feed_forward_norm = add(here, name + "post_attention_layernorm.weight", cuts, copy);
+    align();
+  }
+  final_norm = add(held.head, "model.norm.weight", cuts, copy);
+  align();
+}
+
+}  // namespace decoder

@@ -1,0 +1,276 @@
+// A model that ranks share, by tensors, rows of windows, stages and copies, trains as a whole one
+// does: losses, gradient norms, and each tensor of the first step's gradient.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "examples/decoder/ranks/launch.hpp"
+#include "tests/examples/decoder/trained.hpp"
+
+namespace {
+
+using decoder::settings;
+
+// Four layers and heads that neither 2 nor 4 tensor ranks divide, in f32; threads as ranks.
+settings small_model() {
+  settings s = small_settings("f32");
+  s.model.hidden = 96, s.model.heads = 6, s.model.kv_heads = 3, s.model.inner = 110;
+  s.model.layers = 4, s.model.vocab = 261;
+  s.data.sequence = 50, s.data.batch = 4, s.data.accumulation = 4;
+  s.run.threads = 1;
+  s.run.transport = "local";
+  return s;
+}
+
+struct outcome {
+  std::vector<double> losses, norms;
+  std::map<std::string, std::vector<float>> gradients;  // of the first step
+  bool operator==(const outcome& other) const {
+    return losses == other.losses && norms == other.norms && gradients == other.gradients;
+  }
+};
+
+std::map<std::string, std::vector<float>> gradients_in(const std::string& path, const settings& s) {
+  std::map<std::string, std::vector<float>> all;
+  const decoder::safetensors_reader file(path);
+  for (const decoder::weight_slice& each : decoder::weight_layout(s.model).slices) {
+    std::vector<float>& values = all[each.name];
+    values.resize(static_cast<std::size_t>(each.elements()));
+    file.read({each.name, decoder::element::f32, each.shape,
+               reinterpret_cast<std::byte*>(values.data())});
+  }
+  return all;
+}
+
+// Runs `job` with the trainer of each rank.
+void on_trainers(const settings& s,
+                 const std::function<void(decoder::member&, decoder::trainer&)>& job) {
+  const decoder::corpus text = decoder::split_text(some_text(60000), 1 << 20);
+  decoder::on_all_ranks(s, {}, [&](decoder::member& rank) {
+    split(rank, s);
+    decoder::trainer one(rank, s, text);
+    job(rank, one);
+    return 0;
+  });
+}
+
+void take_steps(decoder::member& rank, decoder::trainer& one, std::int64_t steps, outcome& to) {
+  for (std::int64_t i = 0; i < steps; ++i) {
+    const auto done = one.step();
+    if (!rank.leads()) continue;
+    to.losses.push_back(done->loss);
+    to.norms.push_back(done->grad_norm);
+  }
+}
+
+outcome train_for(std::int64_t steps, settings s) {
+  const temporary folder;
+  s.schedule.steps = steps;
+  s.run.gradients = folder / "gradients.safetensors";
+  outcome made;
+  on_trainers(s, [&](decoder::member& rank, decoder::trainer& one) {
+    one.start();
+    take_steps(rank, one, steps, made);
+  });
+  made.gradients = gradients_in(s.run.gradients, s);
+  return made;
+}
+
+double norm_of(const std::vector<float>& x, const std::vector<float>& less) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double each = static_cast<double>(x[i]) - static_cast<double>(less[i]);
+    sum += each * each;
+  }
+  return std::sqrt(sum);
+}
+
+void compare(const outcome& whole, const outcome& cut) {
+  REQUIRE(cut.losses.size() == whole.losses.size());
+  for (std::size_t i = 0; i < whole.losses.size(); ++i) {
+    CHECK(cut.losses[i] == Approx(whole.losses[i]).epsilon(1e-5).margin(0));
+    CHECK(cut.norms[i] == Approx(whole.norms[i]).epsilon(1e-5).margin(0));
+  }
+  for (const auto& [name, expected] : whole.gradients) {
+    INFO(name);
+    const std::vector<float> zero(expected.size());
+    const double norm = norm_of(expected, zero);
+    CHECK(norm > 0);
+    CHECK(norm_of(cut.gradients.at(name), expected) <= 1e-5 * norm);
+  }
+}
+
+// A layout by its settings.
+struct layout {
+  const char* name;
+  std::int64_t ranks;
+  std::function<void(settings&)> set;
+};
+
+const std::vector<layout>& layouts() {
+  static const std::vector<layout> all = {
+      {"tp 2, pp 2, cp 2", 8,
+       [](settings& s) { s.parallel.tp = s.parallel.pp = s.parallel.cp = 2; }},
+      {"tp 2 with rows cut, heads and inner uneven", 2,
+       [](settings& s) { s.parallel.tp = 2, s.parallel.sequence_parallel = true; }},
+      {"tp 3, two copies", 6, [](settings& s) { s.parallel.tp = 3; }},
+      {"tp 3 with rows cut, uneven rows", 3,
+       [](settings& s) { s.parallel.tp = 3, s.parallel.sequence_parallel = true; }},
+      {"hybrid of 4, ulysses 2, in two copies that share the optimizer", 8,
+       [](settings& s) {
+         s.parallel.cp = 4, s.parallel.cp_ulysses = 2, s.parallel.cp_algorithm = "hybrid";
+         s.run.zero = true;
+       }},
+      {"tp 2 with rows cut, cp 2 by ulysses, two copies that share the optimizer", 8,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.cp = 2, s.parallel.cp_algorithm = "ulysses";
+         s.parallel.sequence_parallel = true;
+         s.model.heads = s.model.kv_heads = 6;
+         s.run.zero = true;
+       }},
+      {"tied, tp 2 with rows cut, cp 3", 6,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.tp = 2, s.parallel.cp = 3, s.parallel.sequence_parallel = true;
+       }},
+      {"dualpipev of 2, tp 2 with rows cut, two copies", 8,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.pp = 2, s.parallel.sequence_parallel = true;
+         s.parallel.pipeline = "dualpipev";
+       }},
+      {"dualpipe of 2, tp 2, cp 2 by all_gather", 8,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.pp = s.parallel.cp = 2;
+         s.parallel.pipeline = "dualpipe", s.parallel.cp_algorithm = "all_gather";
+       }},
+      {"tied over 2 stages by 1f1b, cp 2, two copies that share the optimizer", 8,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.pp = s.parallel.cp = 2;
+         s.run.zero = true;
+       }},
+      {"tied over 4 stages on 2 ranks by zbv, tp 3 with rows cut", 6,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.pp = 2, s.parallel.tp = 3, s.parallel.sequence_parallel = true;
+         s.parallel.pipeline = "zbv";
+       }},
+      {"tied over 2 stages by dualpipe", 2,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.pp = 2, s.parallel.pipeline = "dualpipe";
+       }},
+      {"double ring of 4 that keeps keys and values, pp 2 by zbh1", 8,
+       [](settings& s) {
+         s.parallel.cp = 4, s.parallel.cp_window = 2, s.parallel.cp_kv_cache = "full";
+         s.parallel.pp = 2, s.parallel.pipeline = "zbh1";
+       }},
+  };
+  return all;
+}
+
+}  // namespace
+
+// VELO_PRETRAIN_LONG: 50 steps.
+TEST_CASE("ranks that share a model have the losses and gradients of one rank") {
+  const std::int64_t steps = std::getenv("VELO_PRETRAIN_LONG") != nullptr ? 50 : 3;
+  static std::map<std::pair<bool, std::int64_t>, outcome> wholes;  // by what changes the model
+  for (const layout& each : layouts()) DYNAMIC_SECTION(each.name) {
+      settings cut = small_model();
+      each.set(cut);
+      settings whole = cut;
+      whole.parallel = {};
+      whole.run.zero = false;
+      cut.run.ranks = each.ranks;
+      outcome& expected = wholes[{cut.model.tied, cut.model.kv_heads}];
+      if (expected.losses.empty()) expected = train_for(steps, whole);
+      compare(expected, train_for(steps, cut));
+    }
+}
+
+TEST_CASE("a layout has the same bits each time, with any threads and recompute") {
+  settings s = small_model();
+  s.parallel.tp = s.parallel.cp = 2, s.parallel.sequence_parallel = true;
+  s.run.ranks = 4;
+  const outcome first = train_for(3, s);
+  CHECK(train_for(3, s) == first);
+  s.run.threads = 2;
+  CHECK(train_for(3, s) == first);
+  for (const char* kind : {"full", "selective", "activation", "norm"}) {
+    INFO(kind);
+    s.memory.recompute = kind;
+    CHECK(train_for(3, s) == first);
+  }
+  s.memory.recompute = "none";
+  s.memory.swap_activations = "host";
+  CHECK(train_for(3, s) == first);
+  s.memory.swap_activations = "off";
+  s.memory.plan = true;
+  CHECK(train_for(3, s) == first);
+}
+
+namespace {
+
+void save(decoder::member& rank, decoder::trainer& one, const std::string& path) {
+  const decoder::checkpoint now = one.state("{}");
+  if (rank.leads())
+    decoder::save_checkpoint(path, now, "");
+  else
+    decoder::trainer::give(now);
+}
+
+std::string contents_of(const std::string& checkpoint) {
+  return get(checkpoint + "/model.safetensors") + get(checkpoint + "/training_state.safetensors");
+}
+
+}  // namespace
+
+// bf16: an inner width of 110 cut in two puts two ranks' elements into a word of the file.
+TEST_CASE("a checkpoint of any layout has the same bits under any other, and training goes on") {
+  const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
+  for (const char* type : {"f32", "bf16"}) {
+    settings base = small_model();
+    base.model.dtype = type;
+    base.schedule.steps = 4;
+    outcome whole;
+    on_trainers(base, [&](decoder::member& rank, decoder::trainer& one) {
+      one.start();
+      take_steps(rank, one, 4, whole);
+    });
+    std::size_t turn = 0;
+    for (const layout& from : layouts()) {
+      settings first = base;
+      from.set(first);
+      if (first.model.tied || first.model.kv_heads != base.model.kv_heads) continue;
+      first.run.ranks = from.ranks;
+      const temporary folder;
+      outcome made;
+      on_trainers(first, [&](decoder::member& rank, decoder::trainer& one) {
+        one.start();
+        take_steps(rank, one, 2, made);
+        save(rank, one, folder / "first");
+      });
+      for (const layout& to : layouts()) {
+        settings second = base;
+        to.set(second);
+        if (second.model.tied || second.model.kv_heads != base.model.kv_heads) continue;
+        if (!is_long && ++turn % 5 != 0) continue;
+        INFO(type << ", from " << from.name << " to " << to.name);
+        second.run.ranks = to.ranks;
+        outcome on = made;
+        on_trainers(second, [&](decoder::member& rank, decoder::trainer& one) {
+          one.resume(decoder::checkpoint_reader(folder / "first"));
+          save(rank, one, folder / "second");
+          take_steps(rank, one, 2, on);
+        });
+        CHECK((contents_of(folder / "first") == contents_of(folder / "second")));
+        REQUIRE(on.losses.size() == 4);
+        for (std::size_t i = 0; i < 4; ++i)
+          CHECK(on.losses[i] ==
+                Approx(whole.losses[i]).epsilon(*type == 'f' ? 1e-5 : 2e-2).margin(0));
+      }
+    }
+  }
+}

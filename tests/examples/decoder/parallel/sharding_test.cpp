@@ -1,0 +1,75 @@
+// The command `velo sharding` shows, and draws, the parts that the ranks of a run have.
+#include <jansson.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "examples/decoder/checkpoint/checkpoint.hpp"
+#include "examples/decoder/weights/layout.hpp"
+#include "tests/examples/decoder/temporary.hpp"
+#include "tests/tools/velo/run.hpp"
+
+namespace {
+
+using decoder::model_settings;
+
+std::string config_in(const temporary& folder, const model_settings& m) {
+  return put(folder / "config.json", decoder::hugging_face_config(m, 256));
+}
+
+// Begin and end of each dimension of each tensor of a rank.
+using parts = std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
+
+parts parts_shown(const std::string& text, int rank) {
+  json_t* root = json_loads(text.c_str(), 0, nullptr);
+  REQUIRE(root != nullptr);
+  parts all;
+  const char* name;
+  json_t* tensor;
+  json_object_foreach(json_object_get(root, std::to_string(rank).c_str()), name, tensor) {
+    const json_t* part = json_object_get(tensor, "part");
+    for (std::size_t i = 0; i < json_array_size(part); ++i) {
+      const json_t* range = json_array_get(part, i);
+      all[name].emplace_back(json_integer_value(json_array_get(range, 0)),
+                             json_integer_value(json_array_get(range, 1)));
+    }
+  }
+  json_decref(root);
+  return all;
+}
+
+parts parts_held(const model_settings& m, int rank, int ranks) {
+  decoder::holding held = decoder::holding::all(m);
+  held.tensor_rank = rank, held.tensor_ranks = ranks;
+  parts all;
+  for (const decoder::weight_slice& each : decoder::weight_layout(m, held).slices)
+    for (std::size_t i = 0; i < each.shape.size(); ++i)
+      all[each.name].emplace_back(each.begin[i], each.begin[i] + each.shape[i]);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the parts of tensor ranks are those that velo sharding shows") {
+  model_settings m;
+  m.hidden = 96, m.heads = 6, m.kv_heads = 3, m.inner = 110, m.vocab = 261, m.layers = 2;
+  const temporary folder;
+  const std::string config = config_in(folder, m);
+  for (const int ranks : {1, 2, 3}) {
+    const auto shown = run_velo("sharding " + config + " --json --tp " + std::to_string(ranks));
+    REQUIRE(shown.code == 0);
+    for (int rank = 0; rank < ranks; ++rank) {
+      INFO(rank << " of " << ranks);
+      CHECK(parts_shown(shown.out, rank) == parts_held(m, rank, ranks));
+    }
+  }
+}
+
+// The picture of examples/pretrain/README.md, which shows how it is drawn.
+TEST_CASE("the picture of eight ranks is what velo sharding draws of the default model") {
+  const temporary folder;
+  const std::string config = config_in(folder, {});
+  REQUIRE(run_velo("sharding " + config + " --tp 2 --cp 2 --pp 2 --svg " + folder / "layout.svg")
+              .code == 0);
+  CHECK((get(folder / "layout.svg") == get(LAYOUT_PICTURE)));
+}

@@ -1,0 +1,99 @@
+// The program with a model that ranks share by tensors and by rows of windows: what it prints,
+// writes and refuses. tests/examples/decoder/parallel has the numbers.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "tests/examples/pretrain/workplace.hpp"
+
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::vector<std::string> shared = {"--tp", "2", "--cp", "2", "--sequence_parallel", "true"};
+
+}  // namespace
+
+TEST_CASE("a model that ranks share has the same bits on threads and processes") {
+  workplace w;
+  for (const char* transport : {"local", "shm"}) {
+    const outcome done =
+        ended(0, w.run(shared, {"--transport", transport, "--log", w / transport, "--gradients",
+                                w / transport + ".st", "--out", w / transport + ".out"}));
+    CHECK_THAT(done.text, Contains("ranks  4, 1 copy of the model") &&
+                              Contains("matrices cut over 2 ranks, and the rows between them") &&
+                              Contains("windows cut over 2 ranks: ring") &&
+                              Contains("the model writes"));
+  }
+  CHECK(w.losses("local") == w.losses("shm"));
+  check_same_state(w / "local.out/checkpoint/", w / "shm.out/checkpoint/");
+  CHECK((get(w / "local.st") == get(w / "shm.st")));
+  CHECK(get(w / "local.st").size() > 10000);
+}
+
+TEST_CASE("what ranks that share a model began any others go on with") {
+  workplace w;
+  const auto run = [&](std::vector<std::string> more) {
+    return w.run(std::move(more), {"--dtype", "f32", "--heads", "4", "--kv_heads", "2", "--hidden",
+                                   "32", "--transport", "local"});
+  };
+  ended(0, run({"--log", w / "whole", "--out", w / "whole.out"}));
+  ended(0, run({"--log", w / "log", "--cp", "2", "--tp", "2", "--stop_after", "2"}));
+  ended(0, run_program({"--resume", w / "out", "--tp", "1", "--cp", "4", "--cp_algorithm", "hybrid",
+                        "--cp_ulysses", "2", "--stop_after", "3"}));
+  ended(0, run_program({"--resume", w / "out", "--cp", "1", "--pp", "2"}));
+  compare_logs(w.losses("whole"), w.losses("log"));
+}
+
+TEST_CASE("what ranks cannot share is refused before they train") {
+  workplace w;
+  const auto refused = [&](const std::vector<std::string>& more, const char* why) {
+    const outcome done = ended(1, w.run(more));
+    INFO(done.text);
+    CHECK_THAT(done.text, Contains(why));
+    CHECK(done.text.find("pretrain: ") == done.text.rfind("pretrain: "));
+    CHECK_THAT(done.text, !Contains("loss"));
+  };
+  refused({"--tp", "3"}, "kv_heads = 2 must be at least tp = 3");
+  refused({"--tp", "2", "--ranks", "3"}, "tp = 2 must divide the 3 ranks");
+  refused({"--tp", "2", "--cp", "2", "--ranks", "6"},
+          "makes a copy of 4 ranks (tp * cp * pp), which must divide the 6 ranks");
+  refused({"--sequence_parallel", "true"}, "is of ranks that share matrices, not with tp = 1");
+  refused({"--cp_window", "2"}, "is of ranks that share windows, not with cp = 1");
+  refused({"--cp_algorithm", "ulysses"}, "is of ranks that share windows, not with cp = 1");
+  refused({"--cp", "2", "--cp_algorithm", "uysses"}, "did you mean ulysses?");
+  refused({"--cp", "4", "--cp_window", "3"}, "cp_window = 3 must be a divisor of the ring, 4");
+  refused({"--cp", "4", "--cp_window", "4"}, "cp_window = 4 must be less than the ring, 4");
+  refused({"--cp", "4", "--cp_ulysses", "2"},
+          "cp_ulysses = 2 is of hybrid, not with cp_algorithm = \"ring\"");
+  refused({"--cp", "4", "--cp_algorithm", "hybrid", "--cp_ulysses", "3"},
+          "cp_ulysses = 3 must be a divisor of cp, 4, from 2 on");
+  refused({"--cp", "8", "--cp_algorithm", "ulysses"}, "heads = 4 leaves 4 on a rank");
+  refused({"--cp", "4", "--tp", "2", "--cp_algorithm", "ulysses"}, "heads = 4 leaves 2 on a rank");
+  refused({"--cp", "2", "--cp_kv_cache", "some"}, "must be none, half or full");
+  refused({"--cp", "2", "--cp_algorithm", "ulysses", "--cp_kv_cache", "full"},
+          "cp_kv_cache = \"full\" is of ring and hybrid");
+  refused({"--cp", "4", "--cp_algorithm", "ulysses", "--cp_window", "2"},
+          "cp_window = 2 is of ring and hybrid");
+  refused({"--cp", "64"}, "sequence = 32 must be at least cp = 64");
+  refused({"--tp", "2", "--memory_budget", "100000000"}, "is of a whole model, not with tp = 2");
+  refused({"--cp", "2", "--trace", w / "trace"}, "is of a whole model, not with cp = 2");
+  refused({"--gradients", w / "g", "--o2_gradient", "true", "--dtype", "bf16"},
+          "has f32 gradients, so not with o2_gradient");
+}
+
+TEST_CASE("the file of gradients replaces one before, and nothing else") {
+  workplace w;
+  put(w / "g.st", "older");
+  for (const char* ranks : {"1", "2"})
+    ended(0, w.run({"--gradients", w / "g.st", "--ranks", ranks, "--transport", "local"}));
+  CHECK(get(w / "g.st").size() > 10000);
+  std::filesystem::create_directories(w / "folder");
+  std::filesystem::create_symlink(w / "g.st", w / "link");
+  for (const std::string place : {"folder", "link", "missing/g.st", "out/checkpoint/g.st"}) {
+    INFO(place);
+    const outcome done = ended(1, w.run({"--gradients", w / place}));
+    CHECK_THAT(done.text, Contains(place));
+    CHECK_THAT(done.text, !Contains("loss"));
+  }
+  CHECK(std::filesystem::is_symlink(w / "link"));
+}
