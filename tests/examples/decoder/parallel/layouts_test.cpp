@@ -1,10 +1,14 @@
 // A model that ranks share, by tensors, rows of windows, stages and copies, trains as a whole one
 // does: losses, gradient norms, and each tensor of the first step's gradient.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <optional>
+#include <random>
+#include <set>
 
 #include "examples/decoder/ranks/launch.hpp"
 #include "tests/examples/decoder/trained.hpp"
@@ -171,6 +175,97 @@ const std::vector<layout>& layouts() {
   return all;
 }
 
+// ---- a covering of pairs ----
+
+// The choices of a layout, by the index of a value of each.
+const std::vector<std::vector<std::string>> choices = {
+    {"1", "2", "4", "8"},                                       // tp
+    {"1", "2", "4", "8"},                                       // cp
+    {"1", "2", "4"},                                            // pp
+    {"ring", "double", "ulysses", "hybrid", "all_gather"},      // cp_algorithm
+    {"none", "half", "full"},                                   // cp_kv_cache
+    {"1f1b", "gpipe", "zbh1", "zbv", "dualpipev", "dualpipe"},  // pipeline
+    {"none", "full", "selective", "activation", "norm"},        // recompute
+    {"whole", "cut"},                                           // rows between matrices
+    {"whole", "sharded"},                                       // optimizer
+};
+using chosen = std::vector<std::size_t>;
+
+// The layout of these choices, if 8 ranks have it.
+std::optional<settings> layout_of(settings s, const chosen& which) {
+  const auto value = [&](std::size_t i) { return choices[i][which[i]]; };
+  auto& p = s.parallel;
+  p.tp = std::stoll(value(0)), p.cp = std::stoll(value(1)), p.pp = std::stoll(value(2));
+  if (8 % p.ranks_of_copy() != 0 || s.data.batch % (8 / p.ranks_of_copy()) != 0) return {};
+  const std::string algorithm = value(3);
+  p.cp_algorithm = algorithm == "double" ? "ring" : algorithm;
+  p.cp_window = algorithm == "double" ? 2 : 1;
+  p.cp_ulysses = algorithm == "hybrid" ? 2 : 1;
+  p.cp_kv_cache = value(4);
+  const bool ring = p.cp_algorithm == "ring" || p.cp_algorithm == "hybrid";
+  if (p.cp == 1 && (which[3] != 0 || which[4] != 0)) return {};
+  if (p.cp == 2 && (algorithm == "double" || algorithm == "hybrid")) return {};
+  if (!ring && which[4] != 0) return {};
+  if (algorithm == "ulysses" && 8 / p.tp < p.cp) return {};
+  if (algorithm == "hybrid" && 8 / p.tp < p.cp_ulysses) return {};
+  p.pipeline = value(5);
+  const bool two_chunks = p.pipeline == "zbv" || p.pipeline == "dualpipev";
+  if (p.pp == 1 && which[5] != 0) return {};
+  if (p.pp == 4 && two_chunks) return {};
+  s.memory.recompute = value(6);
+  p.sequence_parallel = value(7) == "cut";
+  if (p.tp == 1 && p.sequence_parallel) return {};
+  s.run.zero = value(8) == "sharded";
+  s.run.ranks = 8;
+  return s;
+}
+
+std::string text_of(const settings& s) {
+  const auto& p = s.parallel;
+  return "tp " + std::to_string(p.tp) + ", cp " + std::to_string(p.cp) + ", pp " +
+         std::to_string(p.pp) + ", " + p.cp_algorithm + " " + std::to_string(p.cp_window) + ", " +
+         p.cp_kv_cache + ", " + p.pipeline + ", " + s.memory.recompute + ", rows cut " +
+         std::to_string(p.sequence_parallel) + ", zero " + std::to_string(s.run.zero);
+}
+
+using pair_of_values = std::array<std::size_t, 4>;  // a choice and its value, twice
+
+std::set<pair_of_values> pairs_in(const chosen& which) {
+  std::set<pair_of_values> all;
+  for (std::size_t i = 0; i < which.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) all.insert({i, which[i], j, which[j]});
+  return all;
+}
+
+// Layouts that have all pairs of values which any layout has, each the one of many random ones with
+// the most pairs that none before it has; at most `most`.
+std::vector<settings> covering_layouts(const settings& base, std::size_t most) {
+  std::mt19937 random(7);
+  std::vector<chosen> all;
+  std::set<pair_of_values> missing;
+  for (int i = 0; i < 4000; ++i) {
+    chosen which;
+    for (const auto& values : choices)
+      which.push_back(random() % 3 == 0 ? 0 : random() % values.size());
+    if (!layout_of(base, which)) continue;
+    const auto pairs = pairs_in(which);
+    missing.insert(pairs.begin(), pairs.end());
+    all.push_back(which);
+  }
+  std::vector<settings> picked;
+  while (!missing.empty() && picked.size() < most) {
+    std::size_t best = 0, most_new = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::size_t found = 0;
+      for (const pair_of_values& each : pairs_in(all[i])) found += missing.count(each);
+      if (found > most_new) best = i, most_new = found;
+    }
+    for (const pair_of_values& each : pairs_in(all[best])) missing.erase(each);
+    picked.push_back(*layout_of(base, all[best]));
+  }
+  return picked;
+}
+
 }  // namespace
 
 // VELO_PRETRAIN_LONG: 50 steps.
@@ -188,6 +283,22 @@ TEST_CASE("ranks that share a model have the losses and gradients of one rank") 
       if (expected.losses.empty()) expected = train_for(steps, whole);
       compare(expected, train_for(steps, cut));
     }
+}
+
+// Cuts of 8 ranks, algorithms, orders and recompute: each value of each beside each value of each
+// other, as far as they fit together. VELO_PRETRAIN_LONG: 20 steps of all; else 2 of some.
+TEST_CASE("pairs of cuts, orders and recompute have the losses and gradients of one rank") {
+  const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
+  const std::int64_t steps = is_long ? 20 : 2;
+  const auto count = is_long ? std::size_t{400} : std::size_t{8};
+  settings base = small_model();
+  base.model.heads = base.model.kv_heads = 8;
+  base.data.sequence = 40, base.data.accumulation = 8;
+  const outcome whole = train_for(steps, base);
+  for (const settings& cut : covering_layouts(base, count)) {
+    INFO(text_of(cut));
+    compare(whole, train_for(steps, cut));
+  }
 }
 
 TEST_CASE("a layout has the same bits each time, with any threads and recompute") {
