@@ -52,7 +52,7 @@ class trainer {
 
   std::int64_t steps_done() const { return steps_done_; }
   const std::vector<float>& losses() const { return losses_; }  // of each step, in nats
-  // Serves a rank that holds a whole model.
+  // Serve a rank that has all layers.
   class model& model() {
     return *model_;
   }

@@ -1,0 +1,146 @@
+// The memory of each rank by purpose is what its part of the model needs: parameters, gradients and
+// optimizer by the bytes of a parameter, activations by the tensors that a layer keeps.
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "examples/decoder/ranks/launch.hpp"
+#include "tests/examples/decoder/trained.hpp"
+
+namespace {
+
+using decoder::settings;
+
+settings some_model(const char* dtype) {
+  settings s = small_settings(dtype);
+  s.model.hidden = 192, s.model.heads = 12, s.model.kv_heads = 6, s.model.inner = 500;
+  s.model.layers = 4, s.model.vocab = 512;
+  s.data.sequence = 120, s.data.batch = 4, s.data.accumulation = 2;
+  s.schedule.steps = 2;
+  s.run.threads = 1;
+  s.run.transport = "local";
+  return s;
+}
+
+// Parts of a rank, in elements.
+struct share {
+  double parameters, updated;  // updated: with a sharded optimizer its part
+  double rows, tokens;         // of a micro-batch: of the residual stream, between matrices
+  double heads, kv_heads, inner, vocab;
+};
+
+double part(std::int64_t all, std::int64_t index, std::int64_t of) {
+  return static_cast<double>(all / of + (index < all % of ? 1 : 0));
+}
+
+// Without stages.
+share share_of(const settings& s, int rank) {
+  const auto& [m, d, o, sch, mem, p, r] = s;
+  const std::int64_t tensor = rank % p.tp, copies = r.ranks / p.ranks_of_copy();
+  const auto size = [](std::int64_t x) { return static_cast<double>(x); };
+  share one{};
+  one.kv_heads = part(m.kv_heads, tensor, p.tp);
+  one.heads = one.kv_heads * size(m.heads / m.kv_heads);
+  one.inner = part(m.inner, tensor, p.tp);
+  one.vocab = part(m.vocab, tensor, p.tp);
+  const double hidden = size(m.hidden), width = size(m.head_dim());
+  const double layer = hidden * ((2 * one.heads + 2 * one.kv_heads) * width + 3 * one.inner + 2);
+  one.parameters = size(m.layers) * layer + hidden * (2 * one.vocab + 1);
+  one.updated = one.parameters / (r.zero ? size(copies * p.cp) : 1);
+  one.tokens = size(d.batch / copies * d.sequence / p.cp);
+  one.rows = p.sequence_parallel ? one.tokens / size(p.tp) : one.tokens;
+  return one;
+}
+
+// The tensors that activations.hpp lists, at the end of the forward pass.
+double activations_of(const settings& s, const share& one, double kept) {
+  const double element = s.model.dtype == "f32" ? 4 : 2,
+               hidden = static_cast<double>(s.model.hidden);
+  const double width = static_cast<double>(s.model.head_dim());
+  const double stream = 4 * hidden * element + 2 * 4;
+  const double between = ((2 * one.heads + 2 * one.kv_heads) * width + 3 * one.inner) * element;
+  const double statistics = 2 * one.heads * 4;
+  const double layer = one.rows * stream + one.tokens * (between + statistics);
+  const double head =
+      one.rows * (2 * hidden * element + 4) + one.tokens * (one.vocab * element + 4);
+  return static_cast<double>(s.model.layers) * (layer + kept * element) + head;
+}
+
+struct measured {
+  velo_pool_stats pool;
+  double kept;  // elements of other ranks that attention keeps of a micro-batch, as its plan says
+};
+
+// Between a forward and a backward pass: counts of what is live are exact with any threads.
+std::vector<measured> measured_on(const settings& s) {
+  const decoder::corpus text = decoder::split_text(some_text(60000), 1 << 20);
+  std::vector<measured> all(static_cast<std::size_t>(s.run.ranks));
+  decoder::on_all_ranks(s, {}, [&](decoder::member& rank) {
+    decoder::split(rank, s);
+    decoder::trainer one(rank, s, text);
+    one.start();
+    one.step();
+    const std::int64_t windows = s.data.batch / rank.copies();
+    one.model().forward(rank.stream(), one.activations(), windows);
+    one.model().loss(rank.stream(), one.activations(), velo::reduction::mean);
+    const decoder::context_parallel context(rank, s, one.weights().layout().widths);
+    all[static_cast<std::size_t>(rank.rank())] = {
+        rank.memory().stats(), static_cast<double>(windows * context.saves().kept)};
+    return 0;
+  });
+  return all;
+}
+
+struct layout {
+  const char* name;
+  const char* dtype;
+  std::int64_t ranks;
+  std::function<void(settings&)> set;
+};
+
+}  // namespace
+
+TEST_CASE("each rank has the memory of its part of a model") {
+  const layout layouts[] = {
+      {"a whole model", "f32", 1, [](settings&) {}},
+      {"two copies that share the optimizer", "bf16", 2, [](settings& s) { s.run.zero = true; }},
+      {"tp 2", "f32", 2, [](settings& s) { s.parallel.tp = 2; }},
+      {"tp 4 with rows cut, uneven heads", "bf16", 4,
+       [](settings& s) { s.parallel.tp = 4, s.parallel.sequence_parallel = true; }},
+      {"cp 2 by all_gather", "f32", 2,
+       [](settings& s) { s.parallel.cp = 2, s.parallel.cp_algorithm = "all_gather"; }},
+      {"cp 3 by ulysses that shares the optimizer", "bf16", 3,
+       [](settings& s) {
+         s.parallel.cp = 3, s.parallel.cp_algorithm = "ulysses";
+         s.run.zero = true;
+       }},
+      {"tp 2 with rows cut, cp 2, two copies that share the optimizer", "f32", 8,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.cp = 2, s.parallel.sequence_parallel = true;
+         s.parallel.cp_algorithm = "ulysses";
+         s.run.zero = true;
+       }},
+      {"tp 3 with rows cut, two copies", "bf16", 6,
+       [](settings& s) { s.parallel.tp = 3, s.parallel.sequence_parallel = true; }},
+  };
+  for (const layout& each : layouts) {
+    settings s = some_model(each.dtype);
+    each.set(s);
+    s.run.ranks = each.ranks;
+    const std::vector<measured> all = measured_on(s);
+    for (int rank = 0; rank < each.ranks; ++rank) {
+      INFO(each.name << ", rank " << rank);
+      const share one = share_of(s, rank);
+      const measured& now = all[static_cast<std::size_t>(rank)];
+      const auto live = [&](velo_purpose of) {
+        return static_cast<double>(now.pool.purpose_live[of]);
+      };
+      const bool narrow = s.model.dtype == "bf16";
+      CHECK(live(VELO_PURPOSE_PARAMETER) ==
+            Approx((narrow ? 2 : 4) * one.parameters).epsilon(0.02));
+      CHECK(live(VELO_PURPOSE_GRADIENT) == Approx(4 * one.parameters).epsilon(0.02));
+      CHECK(live(VELO_PURPOSE_OPTIMIZER) == Approx((narrow ? 12 : 8) * one.updated).epsilon(0.02));
+      CHECK(live(VELO_PURPOSE_ACTIVATION) ==
+            Approx(activations_of(s, one, now.kept)).epsilon(0.05));
+    }
+  }
+}
