@@ -138,9 +138,11 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
           what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
           const auto relay = link.begin_relay(what, on);
           p.product.c = p.y;
-          return reduce_scatter_in_slices({p.product, what, *relay, on, scratch,
-                                           p.scattering.group->rank(), p.scattering.size(), in},
-                                          rows);
+          const row_parts parts(p.product.m, p.scattering.size());
+          return reduce_scatter_in_slices(
+              {p.product, what, *relay, on, scratch, p.scattering.group->rank(),
+               p.scattering.size(), in, parts},
+              rows);
         }
         p.product.c = buffer_for(p.product.m * p.product.n, nullptr, p, scratch);
         multiply_all(p, how, on);
@@ -179,9 +181,10 @@ void gather_and_multiply(problem& p, comm::operation& what, comm::transport& lin
   what.terms.counts = in.signature();
   const auto relay = link.begin_relay(what, on);
   p.product.c = p.y;
-  gather_in_slices(
-      {p.product, what, *relay, on, scratch, p.gathering.group->rank(), p.gathering.size(), in},
-      static_cast<char*>(p.gathered));
+  const row_parts parts(p.product.m, p.gathering.size());
+  gather_in_slices({p.product, what, *relay, on, scratch, p.gathering.group->rank(),
+                    p.gathering.size(), in, parts},
+                   static_cast<char*>(p.gathered));
 }
 
 void post_rows(const problem& p, comm::operation& what, comm::transport& link, core::execution& on,

@@ -35,7 +35,7 @@ comm::operation reduction_of(const problem& p) {
 cut cut_of(const problem& p) {
   const int ranks = p.in.size();
   return cut(
-      {rows_of_part(p.product.m, ranks), p.product.n, p.dtype.bits / 8, ranks, false, p.slices},
+      {row_parts(p.product.m, ranks).most(), p.product.n, p.dtype.bits / 8, ranks, false, p.slices},
       p.in.group->relay_slot_bytes());
 }
 
@@ -56,8 +56,9 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
       const cut in = cut_of(p);
       what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
       const auto relay = link.begin_relay(what, on);
+      const row_parts parts(p.product.m, p.in.size());
       all_reduce_in_slices(
-          {p.product, what, *relay, on, scratch, p.in.group->rank(), p.in.size(), in});
+          {p.product, what, *relay, on, scratch, p.in.group->rank(), p.in.size(), in, parts});
     } else {
       multiply_all();
       link.run(what, on);

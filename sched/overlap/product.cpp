@@ -33,11 +33,15 @@ membership membership_in(velo_group group, const char* argument) {
   return {&core::resolve<comm::group>(group, argument), {}};
 }
 
+void require_group_of(const core::stream& on, const membership& in, const char* argument) {
+  if (in.group != nullptr && &on.owner() != &in.group->owner())
+    fail(VELO_ERR_ARGUMENT, argument, "a group of the stream's context", "one of another context");
+}
+
 void enter_group(membership& in, const char* argument, const comm::request& what, core::stream& on,
                  const ops::enqueue& put) {
   if (in.group == nullptr) return put();
-  if (&on.owner() != &in.group->owner())
-    fail(VELO_ERR_ARGUMENT, argument, "a group of the stream's context", "one of another context");
+  require_group_of(on, in, argument);
   in.group->enter(on, in.ticket, what, put);
 }
 

@@ -30,7 +30,9 @@ struct membership {
   int size() const { return group == nullptr ? 1 : group->size(); }
 };
 membership membership_in(velo_group group, const char* argument);  // throws HANDLE
-// argument: "args.group". Throws ARGUMENT for a group of another context, and what `put` throws.
+// argument: "args.group". Both throw ARGUMENT for a group of another context, enter_group also what
+// `put` throws.
+void require_group_of(const core::stream& on, const membership& in, const char* argument);
 void enter_group(membership& in, const char* argument, const comm::request& what, core::stream& on,
                  const ops::enqueue& put);
 

@@ -60,6 +60,13 @@ char* at_row(void* first, std::int64_t row, std::int64_t row_bytes) {
   return static_cast<char*>(first) + row * row_bytes;
 }
 
+// The block of a slice in a rank's part of the rows, which may have fewer than the largest part.
+block in_part(block of, const row_range& part) {
+  of.rows = std::clamp<std::int64_t>(part.count - of.row, 0, of.rows);
+  of.row += part.begin;
+  return of;
+}
+
 // A sum of products in slices. For each slice a rank first multiplies the blocks that its peers
 // sum, into shared memory. Then it multiplies its own block and adds the peers' blocks in
 // registers.
@@ -71,7 +78,6 @@ class summed_slices {
         a_(a),
         product_(s.product, s.scratch, s.on),
         y_row_(s.product.ldc * s.what.in_size()),
-        part_(rows_of_part(s.product.m, s.ranks)),
         first_row_(first_row),
         peer_blocks_(static_cast<std::size_t>(s.ranks)) {}
 
@@ -84,6 +90,27 @@ class summed_slices {
                                    s_.link.slot() + block_offset(s_.rank, peer), turn);
       });
     }
+    if (s_.carried == nullptr || s_.link.peer_tensor(s_.rank) != nullptr) return;
+    const block own = block_of(number, s_.rank);
+    in_turn(s_.on, [&](core::execution& turn) {
+      copy_block({carried_in(s_.what.in, s_.rank, own), carried_row()},
+                 s_.link.slot() + sum_offset(), carried_bytes(own), own.rows, carried_bytes(own),
+                 turn);
+    });
+  }
+  // Copies the rows that a piece carries.
+  void keep_carried(std::int64_t number) const {
+    in_turn(s_.on, [&](core::execution& turn) {
+      const comm::relay::tensor_access access(s_.link);
+      for (int r = 0; r < s_.ranks; ++r) {
+        const block of = block_of(number, r);
+        const void* x = r == s_.rank ? s_.what.in : s_.link.peer_tensor(r);
+        const lines from = x != nullptr ? lines{carried_in(x, r, of), carried_row()}
+                                        : lines{s_.link.piece(r) + sum_offset(), carried_bytes(of)};
+        copy_block(from, s_.carried + of.row * carried_row() + of.column * s_.what.in_size(),
+                   carried_row(), of.rows, carried_bytes(of), turn);
+      }
+    });
   }
   // Multiplies this rank's block and adds the blocks that peers posted.
   void multiply_own(std::int64_t number) {
@@ -138,11 +165,7 @@ class summed_slices {
            panel % line == 0;
   }
   block block_of(std::int64_t number, int rank) const {
-    block of = s_.in.at(number);
-    const std::int64_t first = rank * part_, end = std::min(first + part_, s_.product.m);
-    of.row += first;
-    of.rows = std::clamp<std::int64_t>(end - of.row, 0, of.rows);
-    return of;
+    return in_part(s_.in.at(number), s_.parts.of(rank));
   }
   char* address_in(void* y, const block& of) const {
     return at_row(y, of.row - first_row_, y_row_) + of.column * s_.what.in_size();
@@ -154,10 +177,17 @@ class summed_slices {
   }
   std::int64_t sum_offset() const { return (s_.ranks - 1) * s_.in.bytes(); }
 
+  std::int64_t carried_row() const { return s_.product.n * s_.what.in_size(); }
+  std::int64_t carried_bytes(const block& of) const { return of.columns * s_.what.in_size(); }
+  const char* carried_in(const void* x, int rank, const block& of) const {
+    return static_cast<const char*>(x) + (of.row - s_.parts.of(rank).begin) * carried_row() +
+           of.column * s_.what.in_size();
+  }
+
   const slicing& s_;
   const row_source& a_;
   const sliced_product product_;
-  const std::int64_t y_row_, part_, first_row_;
+  const std::int64_t y_row_, first_row_;
   std::vector<const void*> peer_blocks_;
 };
 
@@ -172,6 +202,7 @@ void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
       slices.multiply_for_peers(i);
       s.link.post();
     }
+    if (i == count && s.meanwhile) s.meanwhile();
     if (i == 0) continue;
     s.link.wait_piece();
     sum(i - 1);
@@ -187,6 +218,7 @@ void sum_through_slots(const slicing& s, summed_slices& slices) {
   for (std::int64_t i = 0; i <= count + 1; ++i) {
     if (i <= count) s.link.wait_slot();
     if (i < count) slices.multiply_for_peers(i);
+    if (i > count && s.meanwhile) s.meanwhile();
     if (i > 0) s.link.wait_piece();
     if (i > 0 && i <= count) slices.multiply_own_and_post(i - 1);
     if (i <= count) s.link.post();
@@ -203,7 +235,6 @@ class gathered_slices {
       : s_(s),
         keep_(keep),
         product_(s.product, s.scratch, s.on),
-        own_(s.product.m / s.ranks),
         x_row_(s.product.lda * s.what.in_size()),
         y_row_(s.product.ldc * s.what.in_size()) {}
 
@@ -212,52 +243,79 @@ class gathered_slices {
     s_.link.wait_slot();
     if (needs_slot())
       in_turn(s_.on, [&](core::execution& turn) {
-        copy_bytes(s_.what.in, s_.link.slot(), s_.in.at(0).rows * x_row_, turn);
+        copy_bytes(s_.what.in, s_.link.slot(), slice_of(s_.rank, 0).rows * x_row_, turn);
       });
     s_.link.post();
   }
   void multiply_own_and_post_next(std::int64_t number) {
-    const block of = s_.in.at(number);
-    if (number + 1 == s_.in.count()) return multiply(s_.rank, of, own(of), {});
-    const block next = s_.in.at(number + 1);
+    const block of = slice_of(s_.rank, number);
+    if (number + 1 == s_.in.count()) return multiply(of, own(of), {});
+    const block next = slice_of(s_.rank, number + 1);
     s_.link.wait_slot();
     ops::overlapped_copy staged;
     if (needs_slot()) staged.add(own(next), s_.link.slot(), next.rows * x_row_);
-    multiply(s_.rank, of, own(of), staged);
+    multiply(of, own(of), staged);
     s_.link.post();
   }
   void multiply_others(std::int64_t number) {
-    const block of = s_.in.at(number);
     for (int step = 1; step < s_.ranks; ++step) {
       const int peer = (s_.rank + step) % s_.ranks;
-      const auto* rows = static_cast<const char*>(s_.link.peer_tensor(peer));
-      multiply(peer, of, rows != nullptr ? rows + of.row * x_row_ : s_.link.piece(peer), {});
+      const block of = slice_of(peer, number);
+      const auto* x = static_cast<const char*>(s_.link.peer_tensor(peer));
+      multiply(of, x != nullptr ? rows_in(x, peer, of) : s_.link.piece(peer), {});
     }
   }
 
  private:
   bool needs_slot() const { return s_.link.peer_tensor(s_.rank) == nullptr; }
-  const char* own(const block& of) const {
-    return static_cast<const char*>(s_.what.in) + of.row * x_row_;
+  block slice_of(int rank, std::int64_t number) const {
+    return in_part(s_.in.at(number), s_.parts.of(rank));
   }
-  void multiply(int rank, const block& of, const char* rows, ops::overlapped_copy copies) {
-    const std::int64_t row = rank * own_ + of.row;
-    if (keep_ != nullptr) copies.add(rows, keep_ + row * x_row_, of.rows * x_row_);
+  const char* rows_in(const char* x, int rank, const block& of) const {
+    return x + (of.row - s_.parts.of(rank).begin) * x_row_;
+  }
+  const char* own(const block& of) const {
+    return rows_in(static_cast<const char*>(s_.what.in), s_.rank, of);
+  }
+  void multiply(const block& of, const char* rows, ops::overlapped_copy copies) {
+    if (of.rows == 0) return;  // then no later slice of this rank has rows to copy
+    if (keep_ != nullptr) copies.add(rows, keep_ + of.row * x_row_, of.rows * x_row_);
     in_turn(s_.on, [&](core::execution& turn) {
       const comm::relay::tensor_access access(s_.link);
       const void* const matrix = rows;
       product_.multiply({0, of.rows, 0, s_.product.n}, {&matrix, of.rows, nullptr},
-                        at_row(s_.product.c, row, y_row_), s_.product.ldc, copies, turn);
+                        at_row(s_.product.c, of.row, y_row_), s_.product.ldc, copies, turn);
     });
   }
 
   const slicing& s_;
   char* const keep_;
   const sliced_product product_;
-  const std::int64_t own_, x_row_, y_row_;  // rows of a rank; bytes from row to row
+  const std::int64_t x_row_, y_row_;  // bytes from row to row
 };
 
 }  // namespace
+
+row_parts::row_parts(const std::int64_t* list, int ranks, std::int64_t unit)
+    : ranks_(ranks), unit_(unit), list_(list) {
+  for (int r = 0; r < ranks; ++r) rows_ += list[r] * unit;
+}
+
+row_range row_parts::of(int rank) const {
+  if (list_ == nullptr) {
+    const std::int64_t begin = std::min(rank * each_, rows_);
+    return {begin, std::min(each_, rows_ - begin)};
+  }
+  std::int64_t before = 0;
+  for (int r = 0; r < rank; ++r) before += list_[r];
+  return {before * unit_, list_[rank] * unit_};
+}
+
+std::int64_t row_parts::most() const {
+  std::int64_t most = 0;
+  for (int r = 0; r < ranks_; ++r) most = std::max(most, of(r).count);
+  return most;
+}
 
 cut::cut(const terms& of, std::int64_t room) : of_(of) {
   const std::int64_t all = std::max<std::int64_t>(of.rows, 1);
@@ -328,9 +386,12 @@ void all_reduce_in_slices(const slicing& s) {
 }
 
 void reduce_scatter_in_slices(const slicing& s, const row_source& a) {
-  const std::int64_t part = rows_of_part(s.product.m, s.ranks);
-  summed_slices slices(s, a, s.rank * part);
-  sum_in_slices(s, slices, [&](std::int64_t number) { slices.multiply_own(number); });
+  summed_slices slices(s, a, s.parts.of(s.rank).begin);
+  sum_in_slices(s, slices, [&](std::int64_t number) {
+    slices.multiply_own(number);
+    if (s.carried != nullptr) slices.keep_carried(number);
+  });
+  if (s.carried != nullptr) s.link.wait_readers();
   s.link.finish();
 }
 

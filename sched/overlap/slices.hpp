@@ -10,6 +10,7 @@
 // the collective: rounded products are summed in rank order, and all ranks share a host.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/round_up.hpp"
@@ -49,6 +50,32 @@ class cut {
   bool pays_ = true;
 };
 
+// Some rows of a matrix.
+struct row_range {
+  std::int64_t begin, count;
+};
+
+// How the rows of a matrix are divided among ranks, one rank's after another's.
+class row_parts {
+ public:
+  // As many rows for each rank; the last ranks may have fewer.
+  row_parts(std::int64_t rows, int ranks)
+      : rows_(rows), ranks_(ranks), each_(core::ceil_div(rows, ranks)) {}
+  // By a list, in units of `unit` rows.
+  row_parts(const std::int64_t* list, int ranks, std::int64_t unit);
+
+  row_range of(int rank) const;
+  std::int64_t most() const;  // rows of the rank that has the most
+  std::int64_t rows() const { return rows_; }
+  bool is_listed() const { return list_ != nullptr; }
+
+ private:
+  std::int64_t rows_ = 0;
+  int ranks_;
+  std::int64_t each_ = 0, unit_ = 1;
+  const std::int64_t* list_ = nullptr;
+};
+
 // The arguments that the three loops share.
 struct slicing {
   const ops::gemm_problem& product;  // the whole product; c: this rank's result
@@ -58,6 +85,12 @@ struct slicing {
   core::arena& scratch;
   int rank, ranks;
   const cut& in;
+  const row_parts& parts;  // of the rows that are summed or gathered
+  // Of reduce_scatter_in_slices: a buffer for the rows of all ranks of another matrix that has the
+  // shape of the sums; nullptr: none. what.in: this rank's. A piece carries the same block of both.
+  char* carried = nullptr;
+  // Of the two sums: other work, for the time until the last blocks arrive.
+  std::function<void()> meanwhile = {};
 };
 
 // The rows of all ranks, read in place. If ranks do not see each other's tensors, the rows are read
@@ -81,10 +114,6 @@ class posted_rows {
   std::vector<const void*> of_;
 };
 
-// The rows that each rank sums. Rows are divided evenly; the last rank may have fewer.
-inline std::int64_t rows_of_part(std::int64_t rows, int ranks) {
-  return core::ceil_div(rows, ranks);
-}
 // what.in: c of this rank, which receives the sums of all ranks.
 void all_reduce_in_slices(const slicing& s);
 // c: the rows that this rank sums.

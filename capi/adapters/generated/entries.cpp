@@ -107,6 +107,10 @@ struct number {
     vocab_parallel_cross_entropy_backward,
     vocab_parallel_embedding,
     vocab_parallel_embedding_backward,
+    column_parallel_linear,
+    column_parallel_linear_backward,
+    row_parallel_linear,
+    row_parallel_linear_backward,
   };
 };
 
@@ -1202,6 +1206,50 @@ void* velo_xla_vocab_parallel_embedding_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_vocab_parallel_embedding_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::vocab_parallel_embedding_backward, args, count);
+}
+
+int velo_ms_column_parallel_linear(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                   void* stream, void*) {
+  return enter_mindspore(number::column_parallel_linear, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_column_parallel_linear(void* call_frame) {
+  return enter_xla(number::column_parallel_linear, call_frame);
+}
+int __tvm_ffi_velo_column_parallel_linear(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::column_parallel_linear, args, count);
+}
+
+int velo_ms_column_parallel_linear_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                            void* stream, void*) {
+  return enter_mindspore(number::column_parallel_linear_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_column_parallel_linear_backward(void* call_frame) {
+  return enter_xla(number::column_parallel_linear_backward, call_frame);
+}
+int __tvm_ffi_velo_column_parallel_linear_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::column_parallel_linear_backward, args, count);
+}
+
+int velo_ms_row_parallel_linear(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::row_parallel_linear, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_row_parallel_linear(void* call_frame) {
+  return enter_xla(number::row_parallel_linear, call_frame);
+}
+int __tvm_ffi_velo_row_parallel_linear(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::row_parallel_linear, args, count);
+}
+
+int velo_ms_row_parallel_linear_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                         void* stream, void*) {
+  return enter_mindspore(number::row_parallel_linear_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_row_parallel_linear_backward(void* call_frame) {
+  return enter_xla(number::row_parallel_linear_backward, call_frame);
+}
+int __tvm_ffi_velo_row_parallel_linear_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::row_parallel_linear_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5403,4 +5451,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::vocab_parallel_cross_entropy_backward>,
     torch_kernels_of<number::vocab_parallel_embedding>,
     torch_kernels_of<number::vocab_parallel_embedding_backward>,
+    torch_kernels_of<number::column_parallel_linear>,
+    torch_kernels_of<number::column_parallel_linear_backward>,
+    torch_kernels_of<number::row_parallel_linear>,
+    torch_kernels_of<number::row_parallel_linear_backward>,
 };

@@ -691,6 +691,13 @@ struct velo_api {
                                           const velo_vocab_parallel_embedding_args* args);
   velo_status (*vocab_parallel_embedding_backward)(
       velo_stream stream, const velo_vocab_parallel_embedding_backward_args* args);
+  velo_status (*column_parallel_linear)(velo_stream stream,
+                                        const velo_column_parallel_linear_args* args);
+  velo_status (*column_parallel_linear_backward)(
+      velo_stream stream, const velo_column_parallel_linear_backward_args* args);
+  velo_status (*row_parallel_linear)(velo_stream stream, const velo_row_parallel_linear_args* args);
+  velo_status (*row_parallel_linear_backward)(velo_stream stream,
+                                              const velo_row_parallel_linear_backward_args* args);
 };
 
 VELO_END_C

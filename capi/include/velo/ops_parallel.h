@@ -403,6 +403,218 @@ typedef struct velo_vocab_parallel_embedding_backward_args {
 VELO_API velo_status velo_vocab_parallel_embedding_backward(
     velo_stream stream, const velo_vocab_parallel_embedding_backward_args* args);
 
+/* ---- column_parallel_linear ------------------------------------------------------------------ */
+
+typedef struct velo_column_parallel_linear_args {
+  uint32_t struct_size;        /* sizeof(velo_column_parallel_linear_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group group;            /* in, or NULL: the tensor-parallel ranks, of the stream's
+                                * context; NULL: this one alone */
+  const velo_tensor* x;        /* in; float32 | bfloat16 | float16: [s, .., k] */
+  const velo_tensor* weight;   /* in; float32 | bfloat16 | float16: [n, k]: this rank's outputs;
+                                * dtype of x */
+  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                                * dtype of x */
+  const velo_tensor* y;        /* out: [S, .., n], dtype of x; with gather_output [S, .., ranks *
+                                * n], the outputs of rank after rank */
+  const velo_tensor* gathered; /* out, or NULL: x of all ranks, [S, .., k]: what the gradient to
+                                * weight needs; [0] without sequence_parallel */
+  int64_t sequence_parallel;   /* 0 or 1, default 0: 1: the rows of x are cut between the ranks;
+                                * S: rows of all ranks; 0: every rank has all rows, and S is s */
+  int64_t gather_output;       /* 0 or 1, default 0: 1: y has the outputs of all ranks; excludes
+                                * sequence_parallel */
+  const velo_ints* rows;       /* in, or NULL: [ranks]: s of each rank, the same list on all,
+                                * with sequence_parallel alone; NULL: as many on each;
+                                * MindSpeed's unaligned-linear */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
+                                * at least so many, where there are as many rows; the same on all
+                                * ranks */
+} velo_column_parallel_linear_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_COLUMN_PARALLEL_LINEAR_ARGS_INIT \
+  { sizeof(velo_column_parallel_linear_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `y = gather_ranks(x) @ weight^T + bias`.
+ * A linear layer whose outputs are cut between ranks: each has n of them, as torch's nn.Linear
+ * stores its weight. With sequence_parallel the rows of x are cut between the ranks along the first
+ * dimension, and y has those of all; without it x is whole on every rank, and nothing is sent
+ * unless gather_output is set. n may differ between ranks unless it is set. The bits are those of
+ * all_gather and matmul with a bias.
+ * With sequence_parallel, ranks that share memory multiply at level 2 in slices, as
+ * all_gather_matmul does.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations for m rows of all ranks; the all_gather of x, or of y with
+ * gather_output.
+ * Source: Megatron-LM's ColumnParallelLinear, Shoeybi et al. 2019, arXiv:1909.08053.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_column_parallel_linear(velo_stream stream,
+                                                 const velo_column_parallel_linear_args* args);
+
+/* ---- column_parallel_linear_backward --------------------------------------------------------- */
+
+typedef struct velo_column_parallel_linear_backward_args {
+  uint32_t struct_size;        /* sizeof(velo_column_parallel_linear_backward_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group group;            /* in, or NULL: the tensor-parallel ranks, of the stream's
+                                * context; NULL: this one alone */
+  const velo_tensor* dy;       /* in; float32 | bfloat16 | float16: [S, .., n], dtype of x; with
+                                * gather_output [S, .., ranks * n], of which this rank reads its
+                                * n */
+  const velo_tensor* x;        /* in, or NULL; float32 | bfloat16 | float16: [s, .., k], the
+                                * forward input; dweight needs it or gathered */
+  const velo_tensor* gathered; /* in, or NULL; float32 | bfloat16 | float16: [S, .., k] from the
+                                * forward pass with sequence_parallel, in place of x; one without
+                                * elements counts as NULL */
+  const velo_tensor* weight;   /* in; float32 | bfloat16 | float16: [n, k]: the forward weight;
+                                * dtype of x */
+  const velo_tensor* dx;       /* out, or NULL: [s, .., k], dtype of x */
+  const velo_tensor* dweight;  /* out, or NULL: [n, k], the weight's gradient on this rank;
+                                * float32, as main gradients are, or the dtype of x */
+  const velo_tensor* dbias;    /* out, or NULL: float32, [n] */
+  int64_t sequence_parallel;   /* 0 or 1, default 0: as in the forward call */
+  int64_t gather_output;       /* 0 or 1, default 0: as in the forward call */
+  int64_t accumulate;          /* 0 or 1, default 0: 1 adds to dweight and dbias (in float32,
+                                * rounded once) */
+  const velo_ints* rows;       /* in, or NULL: [ranks]: s of each rank, the same list on all,
+                                * with sequence_parallel alone; NULL: as many on each;
+                                * MindSpeed's unaligned-linear */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
+                                * at least so many, where there are as many rows; the same on all
+                                * ranks */
+} velo_column_parallel_linear_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_COLUMN_PARALLEL_LINEAR_BACKWARD_ARGS_INIT \
+  { sizeof(velo_column_parallel_linear_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `dx = sum_ranks(dy @ weight)`; `dweight = dy^T @ gather_ranks(x)`; `dbias = sum[rows](dy)`.
+ * Any result left out: dweight and dbias where the weight is frozen, dx where only the weight's
+ * gradient is wanted now. With sequence_parallel dx has this rank's rows of the sum; without it all
+ * rows are summed on every rank. Each rank's product is rounded to the dtype of x, then the sum.
+ * dweight reads `gathered`; without it x is gathered again, which saves its memory between the
+ * passes. The ranks agree on which of these the call has.
+ * At level 2, where ranks share memory, dx is summed in slices: rows of x that are gathered again
+ * travel with them, or else the product for dweight fills the wait for the last slices.
+ *
+ * Gradient of velo_column_parallel_linear.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul_all_reduce; dweight and
+ * dbias as matmul.
+ * Cost: 2 m n k operations for each of dx and dweight; the reduce_scatter or all_reduce of dx; the
+ * all_gather of x where it is gathered again.
+ * Source: gradient of column_parallel_linear.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_column_parallel_linear_backward(
+    velo_stream stream, const velo_column_parallel_linear_backward_args* args);
+
+/* ---- row_parallel_linear --------------------------------------------------------------------- */
+
+typedef struct velo_row_parallel_linear_args {
+  uint32_t struct_size;      /* sizeof(velo_row_parallel_linear_args) */
+  uint32_t reserved;         /* 0 */
+  velo_group group;          /* in, or NULL: the tensor-parallel ranks, of the stream's context;
+                              * NULL: this one alone */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [S, .., k] */
+  const velo_tensor* weight; /* in; float32 | bfloat16 | float16: [n, k]: this rank's inputs;
+                              * dtype of x */
+  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                              * dtype of x, the same on all ranks */
+  const velo_tensor* y;      /* out: [s, .., n], dtype of x */
+  int64_t sequence_parallel; /* 0 or 1, default 0: 1: y has this rank's rows, s of S; 0: all
+                              * rows, and s is S */
+  const velo_ints* rows;     /* in, or NULL: [ranks]: s of each rank, the same list on all, with
+                              * sequence_parallel alone; NULL: as many on each; MindSpeed's
+                              * unaligned-linear */
+  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
+                              * at least so many, where there are as many rows; the same on all
+                              * ranks */
+} velo_row_parallel_linear_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_ROW_PARALLEL_LINEAR_ARGS_INIT \
+  { sizeof(velo_row_parallel_linear_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `y = sum_ranks(x @ weight^T) + bias`.
+ * A linear layer whose inputs are cut between ranks: each has k of them. With sequence_parallel the
+ * rows of the sum are divided among the ranks along the first dimension; without it every rank has
+ * all of them. Each rank's product is rounded to the dtype of x, then the sum, then the sum with
+ * bias, which is added once. k may differ between ranks. The bits are those of matmul,
+ * reduce_scatter or all_reduce, and an addition.
+ * Ranks that share memory work at level 2 in slices, as matmul_reduce_scatter and matmul_all_reduce
+ * do.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul_all_reduce, and half an
+ * ulp for the bias.
+ * Cost: 2 m n k operations, and the reduce_scatter or all_reduce of m n elements.
+ * Source: Megatron-LM's RowParallelLinear, Shoeybi et al. 2019, arXiv:1909.08053.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_row_parallel_linear(velo_stream stream,
+                                              const velo_row_parallel_linear_args* args);
+
+/* ---- row_parallel_linear_backward ------------------------------------------------------------ */
+
+typedef struct velo_row_parallel_linear_backward_args {
+  uint32_t struct_size;       /* sizeof(velo_row_parallel_linear_backward_args) */
+  uint32_t reserved;          /* 0 */
+  velo_group group;           /* in, or NULL: the tensor-parallel ranks, of the stream's context;
+                               * NULL: this one alone */
+  const velo_tensor* dy;      /* in; float32 | bfloat16 | float16: [s, .., n], dtype of x */
+  const velo_tensor* x;       /* in, or NULL; float32 | bfloat16 | float16: [S, .., k], the
+                               * forward input; dweight needs it */
+  const velo_tensor* weight;  /* in; float32 | bfloat16 | float16: [n, k]: the forward weight;
+                               * dtype of x */
+  const velo_tensor* dx;      /* out, or NULL: [S, .., k], dtype of x */
+  const velo_tensor* dweight; /* out, or NULL: [n, k], the weight's gradient on this rank;
+                               * float32, as main gradients are, or the dtype of x */
+  const velo_tensor* dbias;   /* out, or NULL: float32, [n]: over the rows of all ranks */
+  int64_t sequence_parallel;  /* 0 or 1, default 0: as in the forward call */
+  int64_t accumulate;         /* 0 or 1, default 0: 1 adds to dweight and dbias (in float32,
+                               * rounded once) */
+  const velo_ints* rows;      /* in, or NULL: [ranks]: s of each rank, the same list on all, with
+                               * sequence_parallel alone; NULL: as many on each; MindSpeed's
+                               * unaligned-linear */
+  int64_t parallel_num;       /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
+                               * at least so many, where there are as many rows; the same on all
+                               * ranks */
+} velo_row_parallel_linear_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_ROW_PARALLEL_LINEAR_BACKWARD_ARGS_INIT \
+  { sizeof(velo_row_parallel_linear_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `dx = gather_ranks(dy) @ weight`; `dweight = gather_ranks(dy)^T @ x`; `dbias =
+ * sum[rows](gather_ranks(dy))`.
+ * Any result left out. With sequence_parallel dy is gathered once and serves all three; without it
+ * dy is whole on every rank, and nothing is sent. dbias has the same bits on all ranks. The ranks
+ * agree on which results the call has.
+ * With sequence_parallel, ranks that share memory multiply at level 2 in slices, as
+ * all_gather_matmul does.
+ *
+ * Gradient of velo_row_parallel_linear.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations for each of dx and dweight; the all_gather of dy.
+ * Source: gradient of row_parallel_linear.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_row_parallel_linear_backward(
+    velo_stream stream, const velo_row_parallel_linear_backward_args* args);
+
 VELO_END_C
 
 #endif

@@ -3766,6 +3766,84 @@ class velo_vocab_parallel_embedding_backward_args(Sized):
     _numbers_ = ("rows", "vocab_begin", "vocab_size")
 
 
+class velo_column_parallel_linear_args(Sized):
+    """`y = gather_ranks(x) @ weight^T + bias`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the tensor-parallel ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]
+        ("weight", POINTER(velo_tensor)),  # [n, k]: this rank's outputs; dtype of x
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x
+        ("y", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., ranks * n], the outputs of rank after rank
+        ("gathered", POINTER(velo_tensor)),  # x of all ranks, [S, .., k]: what the gradient to weight needs; [0] without sequence_parallel
+        ("sequence_parallel", c_int64),  # 1: the rows of x are cut between the ranks; S: rows of all ranks; 0: every rank has all rows, and S is s
+        ("gather_output", c_int64),  # 1: y has the outputs of all ranks; excludes sequence_parallel
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each; MindSpeed's unaligned-linear
+        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks
+    ]
+    _numbers_ = ("parallel_num",)
+
+
+class velo_column_parallel_linear_backward_args(Sized):
+    """`dx = sum_ranks(dy @ weight)`; `dweight = dy^T @ gather_ranks(x)`; `dbias = sum[rows](dy)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the tensor-parallel ranks, of the stream's context; NULL: this one alone
+        ("dy", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., ranks * n], of which this rank reads its n
+        ("x", POINTER(velo_tensor)),  # [s, .., k], the forward input; dweight needs it or gathered
+        ("gathered", POINTER(velo_tensor)),  # [S, .., k] from the forward pass with sequence_parallel, in place of x; one without elements counts as NULL
+        ("weight", POINTER(velo_tensor)),  # [n, k]: the forward weight; dtype of x
+        ("dx", POINTER(velo_tensor)),  # [s, .., k], dtype of x
+        ("dweight", POINTER(velo_tensor)),  # [n, k], the weight's gradient on this rank; float32, as main gradients are, or the dtype of x
+        ("dbias", POINTER(velo_tensor)),  # float32, [n]
+        ("sequence_parallel", c_int64),  # as in the forward call
+        ("gather_output", c_int64),  # as in the forward call
+        ("accumulate", c_int64),  # 1 adds to dweight and dbias (in float32, rounded once)
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each; MindSpeed's unaligned-linear
+        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks
+    ]
+    _numbers_ = ("parallel_num",)
+
+
+class velo_row_parallel_linear_args(Sized):
+    """`y = sum_ranks(x @ weight^T) + bias`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the tensor-parallel ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [S, .., k]
+        ("weight", POINTER(velo_tensor)),  # [n, k]: this rank's inputs; dtype of x
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x, the same on all ranks
+        ("y", POINTER(velo_tensor)),  # [s, .., n], dtype of x
+        ("sequence_parallel", c_int64),  # 1: y has this rank's rows, s of S; 0: all rows, and s is S
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each; MindSpeed's unaligned-linear
+        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks
+    ]
+    _numbers_ = ("parallel_num",)
+
+
+class velo_row_parallel_linear_backward_args(Sized):
+    """`dx = gather_ranks(dy) @ weight`; `dweight = gather_ranks(dy)^T @ x`; `dbias = sum[rows](gather_ranks(dy))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the tensor-parallel ranks, of the stream's context; NULL: this one alone
+        ("dy", POINTER(velo_tensor)),  # [s, .., n], dtype of x
+        ("x", POINTER(velo_tensor)),  # [S, .., k], the forward input; dweight needs it
+        ("weight", POINTER(velo_tensor)),  # [n, k]: the forward weight; dtype of x
+        ("dx", POINTER(velo_tensor)),  # [S, .., k], dtype of x
+        ("dweight", POINTER(velo_tensor)),  # [n, k], the weight's gradient on this rank; float32, as main gradients are, or the dtype of x
+        ("dbias", POINTER(velo_tensor)),  # float32, [n]: over the rows of all ranks
+        ("sequence_parallel", c_int64),  # as in the forward call
+        ("accumulate", c_int64),  # 1 adds to dweight and dbias (in float32, rounded once)
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each; MindSpeed's unaligned-linear
+        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks
+    ]
+    _numbers_ = ("parallel_num",)
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -4104,6 +4182,10 @@ FUNCTIONS = {
     "velo_vocab_parallel_cross_entropy_backward": (c_int32, velo_stream, POINTER(velo_vocab_parallel_cross_entropy_backward_args)),
     "velo_vocab_parallel_embedding": (c_int32, velo_stream, POINTER(velo_vocab_parallel_embedding_args)),
     "velo_vocab_parallel_embedding_backward": (c_int32, velo_stream, POINTER(velo_vocab_parallel_embedding_backward_args)),
+    "velo_column_parallel_linear": (c_int32, velo_stream, POINTER(velo_column_parallel_linear_args)),
+    "velo_column_parallel_linear_backward": (c_int32, velo_stream, POINTER(velo_column_parallel_linear_backward_args)),
+    "velo_row_parallel_linear": (c_int32, velo_stream, POINTER(velo_row_parallel_linear_args)),
+    "velo_row_parallel_linear_backward": (c_int32, velo_stream, POINTER(velo_row_parallel_linear_backward_args)),
 }
 
 

@@ -3681,4 +3681,170 @@ inline outcome<> vocab_parallel_embedding_backward(
   return detail::check(VELO_FN(vocab_parallel_embedding_backward)(stream.get(), &args));
 }
 
+// `y = gather_ranks(x) @ weight^T + bias`.
+struct column_parallel_linear_args : velo_column_parallel_linear_args {
+  using self = column_parallel_linear_args;
+  using base = velo_column_parallel_linear_args;
+  column_parallel_linear_args() noexcept
+      : velo_column_parallel_linear_args VELO_COLUMN_PARALLEL_LINEAR_ARGS_INIT {}
+
+  // the tensor-parallel ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [s, .., k]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [n, k]: this rank's outputs; dtype of x
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [n], float32 or the dtype of x
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [S, .., n], dtype of x; with gather_output [S, .., ranks * n], the outputs of rank after rank
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // x of all ranks, [S, .., k]: what the gradient to weight needs; [0] without sequence_parallel
+  self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
+  self& gathered(std::nullptr_t) { return base::gathered = nullptr, *this; }
+  // 1: the rows of x are cut between the ranks; S: rows of all ranks; 0: every rank has all rows,
+  // and S is s
+  self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
+  // 1: y has the outputs of all ranks; excludes sequence_parallel
+  self& gather_output(bool value) { return base::gather_output = value, *this; }
+  // [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on
+  // each; MindSpeed's unaligned-linear
+  self& rows(const velo_ints& value) { return base::rows = &value, *this; }
+  self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
+  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
+  // on all ranks
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+};
+
+inline outcome<> column_parallel_linear(stream_ref stream,
+                                        const column_parallel_linear_args& args) {
+  return detail::check(VELO_FN(column_parallel_linear)(stream.get(), &args));
+}
+
+// `dx = sum_ranks(dy @ weight)`; `dweight = dy^T @ gather_ranks(x)`; `dbias = sum[rows](dy)`.
+struct column_parallel_linear_backward_args : velo_column_parallel_linear_backward_args {
+  using self = column_parallel_linear_backward_args;
+  using base = velo_column_parallel_linear_backward_args;
+  column_parallel_linear_backward_args() noexcept
+      : velo_column_parallel_linear_backward_args VELO_COLUMN_PARALLEL_LINEAR_BACKWARD_ARGS_INIT {}
+
+  // the tensor-parallel ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [S, .., n], dtype of x; with gather_output [S, .., ranks * n], of which this rank reads its n
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // [s, .., k], the forward input; dweight needs it or gathered
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  self& x(std::nullptr_t) { return base::x = nullptr, *this; }
+  // [S, .., k] from the forward pass with sequence_parallel, in place of x; one without elements
+  // counts as NULL
+  self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
+  self& gathered(std::nullptr_t) { return base::gathered = nullptr, *this; }
+  // [n, k]: the forward weight; dtype of x
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [s, .., k], dtype of x
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  self& dx(std::nullptr_t) { return base::dx = nullptr, *this; }
+  // [n, k], the weight's gradient on this rank; float32, as main gradients are, or the dtype of x
+  self& dweight(const velo_tensor& value) { return base::dweight = &value, *this; }
+  self& dweight(std::nullptr_t) { return base::dweight = nullptr, *this; }
+  // float32, [n]
+  self& dbias(const velo_tensor& value) { return base::dbias = &value, *this; }
+  self& dbias(std::nullptr_t) { return base::dbias = nullptr, *this; }
+  // as in the forward call
+  self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
+  // as in the forward call
+  self& gather_output(bool value) { return base::gather_output = value, *this; }
+  // 1 adds to dweight and dbias (in float32, rounded once)
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on
+  // each; MindSpeed's unaligned-linear
+  self& rows(const velo_ints& value) { return base::rows = &value, *this; }
+  self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
+  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
+  // on all ranks
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+};
+
+inline outcome<> column_parallel_linear_backward(stream_ref stream,
+                                                 const column_parallel_linear_backward_args& args) {
+  return detail::check(VELO_FN(column_parallel_linear_backward)(stream.get(), &args));
+}
+
+// `y = sum_ranks(x @ weight^T) + bias`.
+struct row_parallel_linear_args : velo_row_parallel_linear_args {
+  using self = row_parallel_linear_args;
+  using base = velo_row_parallel_linear_args;
+  row_parallel_linear_args() noexcept
+      : velo_row_parallel_linear_args VELO_ROW_PARALLEL_LINEAR_ARGS_INIT {}
+
+  // the tensor-parallel ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [S, .., k]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [n, k]: this rank's inputs; dtype of x
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [n], float32 or the dtype of x, the same on all ranks
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [s, .., n], dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // 1: y has this rank's rows, s of S; 0: all rows, and s is S
+  self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
+  // [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on
+  // each; MindSpeed's unaligned-linear
+  self& rows(const velo_ints& value) { return base::rows = &value, *this; }
+  self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
+  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
+  // on all ranks
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+};
+
+inline outcome<> row_parallel_linear(stream_ref stream, const row_parallel_linear_args& args) {
+  return detail::check(VELO_FN(row_parallel_linear)(stream.get(), &args));
+}
+
+// `dx = gather_ranks(dy) @ weight`; `dweight = gather_ranks(dy)^T @ x`; `dbias =
+// sum[rows](gather_ranks(dy))`.
+struct row_parallel_linear_backward_args : velo_row_parallel_linear_backward_args {
+  using self = row_parallel_linear_backward_args;
+  using base = velo_row_parallel_linear_backward_args;
+  row_parallel_linear_backward_args() noexcept
+      : velo_row_parallel_linear_backward_args VELO_ROW_PARALLEL_LINEAR_BACKWARD_ARGS_INIT {}
+
+  // the tensor-parallel ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [s, .., n], dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // [S, .., k], the forward input; dweight needs it
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  self& x(std::nullptr_t) { return base::x = nullptr, *this; }
+  // [n, k]: the forward weight; dtype of x
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [S, .., k], dtype of x
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  self& dx(std::nullptr_t) { return base::dx = nullptr, *this; }
+  // [n, k], the weight's gradient on this rank; float32, as main gradients are, or the dtype of x
+  self& dweight(const velo_tensor& value) { return base::dweight = &value, *this; }
+  self& dweight(std::nullptr_t) { return base::dweight = nullptr, *this; }
+  // float32, [n]: over the rows of all ranks
+  self& dbias(const velo_tensor& value) { return base::dbias = &value, *this; }
+  self& dbias(std::nullptr_t) { return base::dbias = nullptr, *this; }
+  // as in the forward call
+  self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
+  // 1 adds to dweight and dbias (in float32, rounded once)
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on
+  // each; MindSpeed's unaligned-linear
+  self& rows(const velo_ints& value) { return base::rows = &value, *this; }
+  self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
+  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
+  // on all ranks
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+};
+
+inline outcome<> row_parallel_linear_backward(stream_ref stream,
+                                              const row_parallel_linear_backward_args& args) {
+  return detail::check(VELO_FN(row_parallel_linear_backward)(stream.get(), &args));
+}
+
 VELO_CPP_END
