@@ -1,4 +1,4 @@
-// bench_parallel: a sequence, or classes, cut between two ranks of one thread each.
+// bench_parallel: a sequence, classes or a linear layer cut between two ranks of one thread each.
 //
 //   build/bench/bench_parallel [--seconds S] [--filter TEXT] [--json]
 //
@@ -8,6 +8,7 @@
 // on one rank: parallel/attention_rows.cpp. Shapes: rows of all, heads of queries : of keys,
 // elements of a head, kind of plan. The loss of cut classes takes turns with that of all classes on
 // one rank: parallel/loss_rows.cpp. Shapes: tokens, classes of all ranks, where the logits lie.
+// Linear layers take turns with their composition: parallel/linear_rows.cpp.
 // Ranks are threads (local) and processes (shm). A filter is a part of "operator type shape by", of
 // attention without the kind. Goals: goals.json, parallel.
 #include <algorithm>
@@ -176,7 +177,7 @@ int run(int argc, char** argv) {
     results.push_back(made);
     set.json ? print_json(stdout, made) : print(made, rounds);
   };
-  for (const auto measure : {measure_exchanges, measure_attention, measure_losses})
+  for (const auto measure : {measure_exchanges, measure_attention, measure_losses, measure_linears})
     if (!measure(set, all, take)) return 2;
   return judge_pairs("parallel", results, set.json);
 }

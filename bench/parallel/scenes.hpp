@@ -1,4 +1,5 @@
-// The rows that bench_parallel measures beside exchanges: attention and losses over two ranks.
+// The rows that bench_parallel measures beside exchanges: attention, losses and linear layers over
+// two ranks.
 #pragma once
 
 #include <functional>
@@ -14,5 +15,7 @@ using row_taker = std::function<void(const result&, int rounds)>;
 bool measure_attention(const pair_options& set, board& all, const row_taker& take);
 // The loss of classes that are cut between two ranks; the same.
 bool measure_losses(const pair_options& set, board& all, const row_taker& take);
+// Linear layers that are cut between two ranks; the same.
+bool measure_linears(const pair_options& set, board& all, const row_taker& take);
 
 }  // namespace velo::bench

@@ -91,6 +91,20 @@ void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::e
   ops::gemm(problem, turn.threads, scratch, turn.isa);
 }
 
+void add_bias(const ops::gemm_problem& of, const float* bias, const bias_target& to,
+              overlap_kernel::way how, core::execution& turn) {
+  ops::gemm_problem one;
+  one.type = of.c_type, one.c_type = of.c_type;
+  one.m = to.rows, one.n = to.columns;
+  one.a = to.c, one.lda = 1;
+  one.b = to.c, one.ldb = to.columns;
+  one.c = to.c, one.ldc = of.ldc;
+  one.epilogue.bias = bias;
+  one.epilogue.accumulate = true;
+  const core::scratch_scope scope(turn.scratch);
+  multiply(one, how, turn);
+}
+
 bool is_sliced(const ops::kernel_entry& kernel) {
   return static_cast<const overlap_kernel*>(kernel.kernels)->how == overlap_kernel::way::sliced;
 }

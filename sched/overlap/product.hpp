@@ -61,6 +61,15 @@ comm::operation operation_of(const overlap_problem& problem, comm::collective ki
 // Computes the whole product, inside a turn.
 void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn);
 
+// Adds a bias, one number a column, to `rows` rows of c as `of` has it, and rounds: a product without
+// depth, whose epilogue does the addition. Inside a turn.
+struct bias_target {
+  void* c;
+  std::int64_t rows, columns;
+};
+void add_bias(const ops::gemm_problem& of, const float* bias, const bias_target& to,
+              overlap_kernel::way how, core::execution& turn);
+
 // why_not_sliced: the reason for which the group or the fields of a call rule out slices; nullptr:
 // none.
 bool is_sliced(const ops::kernel_entry& kernel);

@@ -114,7 +114,14 @@ class summed_slices {
   }
   // Multiplies this rank's block and adds the blocks that peers posted.
   void multiply_own(std::int64_t number) {
-    in_turn(s_.on, [&](core::execution& turn) { multiply_own(number, {}, turn); });
+    in_turn(s_.on, [&](core::execution& turn) {
+      multiply_own(number, {}, turn);
+      const block own = block_of(number, s_.rank);
+      if (s_.bias != nullptr)
+        add_bias(s_.product, s_.bias + own.column,
+                 {address_in(s_.product.c, own), own.rows, own.columns},
+                 overlap_kernel::way::sliced, turn);
+    });
   }
 
   // The same, with a second output in the slot, from which peers fetch it.

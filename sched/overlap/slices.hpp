@@ -89,6 +89,7 @@ struct slicing {
   // Of reduce_scatter_in_slices: a buffer for the rows of all ranks of another matrix that has the
   // shape of the sums; nullptr: none. what.in: this rank's. A piece carries the same block of both.
   char* carried = nullptr;
+  const float* bias = nullptr;  // of reduce_scatter_in_slices: added to the rounded sums
   // Of the two sums: other work, for the time until the last blocks arrive.
   std::function<void()> meanwhile = {};
 };

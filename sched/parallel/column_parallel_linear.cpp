@@ -61,6 +61,7 @@ comm::operation opening(const problem& p) {
 // Copies the outputs of rank after rank to their columns of y.
 void join_columns(const problem& p, const char* outputs, char* y, core::execution& turn) {
   const std::int64_t row = p.n * p.element_bytes(), ranks = p.ranks();
+  if (row == 0) return;
   turn.threads.slices(p.m(), [&](std::int64_t i, int) {
     for (std::int64_t r = 0; r < ranks; ++r)
       std::memcpy(y + (i * ranks + r) * row, outputs + (r * p.m() + i) * row,
@@ -117,9 +118,9 @@ void run_alone(const forward_args& a, const problem& p, ops::gemm_problem produc
   in_turn(on, [&](core::execution& turn) {
     if (a.bias != nullptr) product.epilogue.bias = ops::widened(*a.bias, turn);
     multiply(product, how, turn);
-    if (p.cuts_rows && a.gathered != nullptr)
-      std::memcpy(ops::data<void>(a.gathered), product.a,
-                  static_cast<std::size_t>(p.m() * p.k * p.element_bytes()));
+    const std::int64_t bytes = p.m() * p.k * p.element_bytes();
+    if (p.cuts_rows && a.gathered != nullptr && bytes > 0)
+      std::memcpy(ops::data<void>(a.gathered), product.a, static_cast<std::size_t>(bytes));
   });
 }
 
@@ -167,8 +168,9 @@ std::int64_t dy_row(const problem& p) {
   return p.gathers_output ? all_outputs(p) : p.n;
 }
 
+// Without sequence_parallel the forward call writes [0].
 bool has_gathered(const gradient_args& a) {
-  return a.gathered != nullptr && ops::numel(*a.gathered) > 0;
+  return a.gathered != nullptr && (a.gathered->ndim > 1 || ops::numel(*a.gathered) > 0);
 }
 
 void infer_gradient(const gradient_args& a, gradient_problem& p, ops::output_shapes& outputs) {
@@ -194,8 +196,8 @@ void infer_gradient(const gradient_args& a, gradient_problem& p, ops::output_sha
 }
 
 comm::operation gradient_opening(const gradient_problem& p) {
-  return opening_of(p, p.gathers_x ? comm::collective::all_gather : comm::collective::all_reduce,
-                    p.k);
+  const auto sum = p.cuts_rows ? comm::collective::reduce_scatter : comm::collective::all_reduce;
+  return opening_of(p, p.gathers_x ? comm::collective::all_gather : sum, p.k);
 }
 
 // The blocks of a piece: those for peers, and rows of x or sums of this rank.

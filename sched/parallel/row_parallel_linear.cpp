@@ -40,41 +40,71 @@ cut forward_cut(const linear_problem& p, const row_parts& parts) {
   return sum_cut(p, parts, p.n, p.cuts_rows ? p.ranks() - 1 : p.ranks());
 }
 
-// y of this rank, without the bias.
-void sum_products(const forward_args& a, const linear_problem& p, ops::gemm_problem product,
-                  way how, comm::transport& link, core::arena& scratch, core::execution& on) {
-  const row_parts parts = summed_parts(a.rows, p);
-  comm::operation what = p.cuts_rows ? scatter_of(p, parts, p.n, on) : all_reduce_of(p, p.n, on);
-  if (how == way::sliced) {
-    const cut in = forward_cut(p, parts);
-    what.in = product.c;
-    mark_sliced(what, in.signature(sliced_product::panel(product, on.isa)));
-    const auto relay = link.begin_relay(what, on);
-    const slicing s{product, what, *relay, on, scratch, p.rank(), p.ranks(), in, parts};
-    return p.cuts_rows ? reduce_scatter_in_slices(s, {&product.a, product.m, nullptr})
-                       : all_reduce_in_slices(s);
+// A running forward call. The bias is added to each slice while it is in cache, where only this rank
+// reads the sums; else to all of y.
+struct forward_call {
+  const forward_args& a;
+  const linear_problem& p;
+  const way how;
+  core::execution& on;
+
+  ops::gemm_problem product() const {
+    return output_product(p, ops::data<const void>(a.x), ops::data<const void>(a.weight),
+                          ops::data<void>(a.y));
   }
-  what.out = product.c;
-  if (p.cuts_rows) product.c = take_rows(p, p.m(), p.n, scratch);
-  what.in = product.c;
-  in_turn(on, [&](core::execution& turn) { multiply(product, how, turn); });
-  link.run(what, on);
-}
+  void in_group(comm::transport& link, core::arena& scratch) const {
+    const row_parts parts = summed_parts(a.rows, p);
+    comm::operation what = p.cuts_rows ? scatter_of(p, parts, p.n, on) : all_reduce_of(p, p.n, on);
+    how == way::sliced ? in_slices(what, parts, link, scratch)
+                       : one_after_another(what, link, scratch);
+  }
+  void alone() const {
+    in_turn(on, [&](core::execution& turn) {
+      const core::scratch_scope scope(turn.scratch);
+      multiply(product(), how, turn);
+      add_whole_bias(turn);
+    });
+  }
+
+ private:
+  void in_slices(comm::operation& what, const row_parts& parts, comm::transport& link,
+                 core::arena& scratch) const {
+    const cut in = forward_cut(p, parts);
+    const ops::gemm_problem all = product();
+    what.in = all.c;
+    mark_sliced(what, in.signature(sliced_product::panel(all, on.isa)));
+    const auto relay = link.begin_relay(what, on);
+    slicing s{all, what, *relay, on, scratch, p.rank(), p.ranks(), in, parts};
+    if (!p.cuts_rows) {
+      all_reduce_in_slices(s);
+      return in_turn(on, [&](core::execution& turn) { add_whole_bias(turn); });
+    }
+    if (a.bias != nullptr) s.bias = ops::widened(*a.bias, scratch);
+    reduce_scatter_in_slices(s, {&all.a, all.m, nullptr});
+  }
+  void one_after_another(comm::operation& what, comm::transport& link, core::arena& scratch) const {
+    ops::gemm_problem all = product();
+    what.out = all.c;
+    if (p.cuts_rows) all.c = take_rows(p, p.m(), p.n, scratch);
+    what.in = all.c;
+    in_turn(on, [&](core::execution& turn) { multiply(all, how, turn); });
+    link.run(what, on);
+    in_turn(on, [&](core::execution& turn) { add_whole_bias(turn); });
+  }
+  void add_whole_bias(core::execution& turn) const {
+    if (a.bias == nullptr) return;
+    const core::scratch_scope scope(turn.scratch);
+    add_bias(product(), ops::widened(*a.bias, turn), {ops::data<void>(a.y), p.own_m(), p.n}, how,
+             turn);
+  }
+};
 
 void run(const forward_args& a, const linear_problem& p, const overlap_kernel& kernel,
          core::execution& on) {
-  const ops::gemm_problem product = output_product(
-      p, ops::data<const void>(a.x), ops::data<const void>(a.weight), ops::data<void>(a.y));
-  if (p.in.group != nullptr)
-    p.in.group->serve(p.in.ticket, opening(p), [&](comm::transport& link, core::arena& scratch) {
-      sum_products(a, p, product, kernel.how, link, scratch, on);
-    });
-  if (p.in.group != nullptr && a.bias == nullptr) return;
-  in_turn(on, [&](core::execution& turn) {
-    const core::scratch_scope scope(turn.scratch);
-    if (p.in.group == nullptr) multiply(product, kernel.how, turn);
-    if (a.bias != nullptr)
-      add_bias(p, ops::widened(*a.bias, turn), product.c, p.own_m(), kernel.how, turn);
+  const forward_call call{a, p, kernel.how, on};
+  if (!p.communicates) return call.alone();
+  p.in.group->serve(p.in.ticket, opening(p), [&](comm::transport& link, core::arena& scratch) {
+    call.in_group(link, scratch);
   });
 }
 

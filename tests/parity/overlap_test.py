@@ -214,6 +214,36 @@ class TwoRanks(unittest.TestCase):
             with self.subTest(dtype=dtype, slices=slices):
                 self.check_layer((y, gradients), both(run), dtype)
 
+    def test_cut_linear_layers(self):
+        rows = (35, 29)
+        for dtype, slices in self.cases():
+            for cuts_rows in (True, False):
+                x, first, second, dy, y, gradients = self.layer(dtype)
+
+                def run(rank):
+                    velo, columns = self.ranks[rank], slice(rank * H // 2, (rank + 1) * H // 2)
+                    by = {"group": self.group[rank], "parallel_num": slices}
+                    if cuts_rows:
+                        by.update(sequence_parallel=True, rows=rows)
+
+                    def mine(t):
+                        return t.split(rows)[rank].contiguous() if cuts_rows else t
+
+                    w1, w2 = first[columns].contiguous(), second[:, columns].contiguous()
+                    inner, d_inner = (torch.empty(S, H // 2, dtype=dtype) for _ in range(2))
+                    out, dx = torch.empty_like(mine(x)), torch.empty_like(mine(x))
+                    dw1, dw2 = torch.zeros(H // 2, K), torch.zeros(K, H // 2)
+                    velo.column_parallel_linear(x=mine(x), weight=w1, y=inner, **by)
+                    velo.row_parallel_linear(x=inner, weight=w2, y=out, **by)
+                    velo.row_parallel_linear_backward(dy=mine(dy), x=inner, weight=w2, dx=d_inner,
+                                                      dweight=dw2, accumulate=True, **by)
+                    velo.column_parallel_linear_backward(dy=d_inner, x=mine(x), weight=w1, dx=dx,
+                                                         dweight=dw1, accumulate=True, **by)
+                    return out, dx, dw1, dw2
+
+                with self.subTest(dtype=dtype, slices=slices, cuts_rows=cuts_rows):
+                    self.check_layer((y, gradients), both(run), dtype)
+
     def test_tensor_parallel_layers(self):
         for dtype, slices in self.cases():
             x, first, second, dy, y, gradients = self.layer(dtype)

@@ -166,6 +166,29 @@ class ProductCases:
                 self.close("all_gather and reduce_scatter", y, truth)
                 self.assertTrue(torch.equal(gathered, x))
 
+    def test_cut_linear_layers_of_one_rank(self):
+        for dtype in TYPES:
+            x, w, b = values(24, 3, 96, dtype=dtype), values(70, 96, dtype=dtype), values(70)
+            dy = values(24, 3, 70, dtype=dtype)
+            a, weight, bias = leaf(x), leaf(w), leaf(b)
+            truth = torch.nn.functional.linear(a, weight, bias)
+            truth.backward(dy.float())
+            for cuts_rows in (False, True):
+                y, dx = torch.empty_like(dy), torch.empty_like(x)
+                given = {"x": x, "weight": w, "sequence_parallel": cuts_rows}
+                self.velo.column_parallel_linear(y=y, bias=b, **given)
+                self.close("outputs cut", y, truth)
+                self.velo.row_parallel_linear(y=y.zero_(), bias=b, **given)
+                self.close("inputs cut", y, truth)
+                dw, db = torch.ones(70, 96), torch.ones(70)
+                back = dict(given, dy=dy, dx=dx, dweight=dw, dbias=db, accumulate=True)
+                self.velo.column_parallel_linear_backward(**back)
+                self.close("dx of cut outputs", dx, a.grad)
+                self.velo.row_parallel_linear_backward(**dict(back, dx=dx.zero_()))
+                self.close("dx of cut inputs", dx, a.grad)
+                self.close("dweight, added twice", dw, 1 + 2 * weight.grad)
+                self.close("dbias, added twice", db, 1 + 2 * bias.grad)
+
     def test_rows_and_heads_of_one_rank(self):
         for dtype in TYPES:
             x = values(12, 4, 8, dtype=dtype)

@@ -424,11 +424,9 @@ typedef struct velo_column_parallel_linear_args {
   int64_t gather_output;       /* 0 or 1, default 0: 1: y has the outputs of all ranks; excludes
                                 * sequence_parallel */
   const velo_ints* rows;       /* in, or NULL: [ranks]: s of each rank, the same list on all,
-                                * with sequence_parallel alone; NULL: as many on each;
-                                * MindSpeed's unaligned-linear */
-  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
-                                * at least so many, where there are as many rows; the same on all
-                                * ranks */
+                                * with sequence_parallel alone; NULL: as many on each */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows, as matmul_all_reduce
+                                * has them */
 } velo_column_parallel_linear_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -469,8 +467,8 @@ typedef struct velo_column_parallel_linear_backward_args {
   const velo_tensor* x;        /* in, or NULL; float32 | bfloat16 | float16: [s, .., k], the
                                 * forward input; dweight needs it or gathered */
   const velo_tensor* gathered; /* in, or NULL; float32 | bfloat16 | float16: [S, .., k] from the
-                                * forward pass with sequence_parallel, in place of x; one without
-                                * elements counts as NULL */
+                                * forward pass with sequence_parallel, in place of x; [0] counts
+                                * as NULL */
   const velo_tensor* weight;   /* in; float32 | bfloat16 | float16: [n, k]: the forward weight;
                                 * dtype of x */
   const velo_tensor* dx;       /* out, or NULL: [s, .., k], dtype of x */
@@ -482,11 +480,9 @@ typedef struct velo_column_parallel_linear_backward_args {
   int64_t accumulate;          /* 0 or 1, default 0: 1 adds to dweight and dbias (in float32,
                                 * rounded once) */
   const velo_ints* rows;       /* in, or NULL: [ranks]: s of each rank, the same list on all,
-                                * with sequence_parallel alone; NULL: as many on each;
-                                * MindSpeed's unaligned-linear */
-  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
-                                * at least so many, where there are as many rows; the same on all
-                                * ranks */
+                                * with sequence_parallel alone; NULL: as many on each */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows, as matmul_all_reduce
+                                * has them */
 } velo_column_parallel_linear_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -532,11 +528,9 @@ typedef struct velo_row_parallel_linear_args {
   int64_t sequence_parallel; /* 0 or 1, default 0: 1: y has this rank's rows, s of S; 0: all
                               * rows, and s is S */
   const velo_ints* rows;     /* in, or NULL: [ranks]: s of each rank, the same list on all, with
-                              * sequence_parallel alone; NULL: as many on each; MindSpeed's
-                              * unaligned-linear */
-  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
-                              * at least so many, where there are as many rows; the same on all
-                              * ranks */
+                              * sequence_parallel alone; NULL: as many on each */
+  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows, as matmul_all_reduce has
+                              * them */
 } velo_row_parallel_linear_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -584,11 +578,9 @@ typedef struct velo_row_parallel_linear_backward_args {
   int64_t accumulate;         /* 0 or 1, default 0: 1 adds to dweight and dbias (in float32,
                                * rounded once) */
   const velo_ints* rows;      /* in, or NULL: [ranks]: s of each rank, the same list on all, with
-                               * sequence_parallel alone; NULL: as many on each; MindSpeed's
-                               * unaligned-linear */
-  int64_t parallel_num;       /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
-                               * at least so many, where there are as many rows; the same on all
-                               * ranks */
+                               * sequence_parallel alone; NULL: as many on each */
+  int64_t parallel_num;       /* default 0, in [0, 1024]: slices of rows, as matmul_all_reduce
+                               * has them */
 } velo_row_parallel_linear_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */

@@ -3779,8 +3779,8 @@ class velo_column_parallel_linear_args(Sized):
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, [S, .., k]: what the gradient to weight needs; [0] without sequence_parallel
         ("sequence_parallel", c_int64),  # 1: the rows of x are cut between the ranks; S: rows of all ranks; 0: every rank has all rows, and S is s
         ("gather_output", c_int64),  # 1: y has the outputs of all ranks; excludes sequence_parallel
-        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each; MindSpeed's unaligned-linear
-        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
+        ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3793,7 +3793,7 @@ class velo_column_parallel_linear_backward_args(Sized):
         ("group", velo_group),  # the tensor-parallel ranks, of the stream's context; NULL: this one alone
         ("dy", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., ranks * n], of which this rank reads its n
         ("x", POINTER(velo_tensor)),  # [s, .., k], the forward input; dweight needs it or gathered
-        ("gathered", POINTER(velo_tensor)),  # [S, .., k] from the forward pass with sequence_parallel, in place of x; one without elements counts as NULL
+        ("gathered", POINTER(velo_tensor)),  # [S, .., k] from the forward pass with sequence_parallel, in place of x; [0] counts as NULL
         ("weight", POINTER(velo_tensor)),  # [n, k]: the forward weight; dtype of x
         ("dx", POINTER(velo_tensor)),  # [s, .., k], dtype of x
         ("dweight", POINTER(velo_tensor)),  # [n, k], the weight's gradient on this rank; float32, as main gradients are, or the dtype of x
@@ -3801,8 +3801,8 @@ class velo_column_parallel_linear_backward_args(Sized):
         ("sequence_parallel", c_int64),  # as in the forward call
         ("gather_output", c_int64),  # as in the forward call
         ("accumulate", c_int64),  # 1 adds to dweight and dbias (in float32, rounded once)
-        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each; MindSpeed's unaligned-linear
-        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
+        ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3818,8 +3818,8 @@ class velo_row_parallel_linear_args(Sized):
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x, the same on all ranks
         ("y", POINTER(velo_tensor)),  # [s, .., n], dtype of x
         ("sequence_parallel", c_int64),  # 1: y has this rank's rows, s of S; 0: all rows, and s is S
-        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each; MindSpeed's unaligned-linear
-        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
+        ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3838,8 +3838,8 @@ class velo_row_parallel_linear_backward_args(Sized):
         ("dbias", POINTER(velo_tensor)),  # float32, [n]: over the rows of all ranks
         ("sequence_parallel", c_int64),  # as in the forward call
         ("accumulate", c_int64),  # 1 adds to dweight and dbias (in float32, rounded once)
-        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each; MindSpeed's unaligned-linear
-        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
+        ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
     ]
     _numbers_ = ("parallel_num",)
 

@@ -3708,11 +3708,10 @@ struct column_parallel_linear_args : velo_column_parallel_linear_args {
   // 1: y has the outputs of all ranks; excludes sequence_parallel
   self& gather_output(bool value) { return base::gather_output = value, *this; }
   // [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on
-  // each; MindSpeed's unaligned-linear
+  // each
   self& rows(const velo_ints& value) { return base::rows = &value, *this; }
   self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
-  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
-  // on all ranks
+  // slices of rows, as matmul_all_reduce has them
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
 };
 
@@ -3735,8 +3734,7 @@ struct column_parallel_linear_backward_args : velo_column_parallel_linear_backwa
   // [s, .., k], the forward input; dweight needs it or gathered
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
   self& x(std::nullptr_t) { return base::x = nullptr, *this; }
-  // [S, .., k] from the forward pass with sequence_parallel, in place of x; one without elements
-  // counts as NULL
+  // [S, .., k] from the forward pass with sequence_parallel, in place of x; [0] counts as NULL
   self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
   self& gathered(std::nullptr_t) { return base::gathered = nullptr, *this; }
   // [n, k]: the forward weight; dtype of x
@@ -3757,11 +3755,10 @@ struct column_parallel_linear_backward_args : velo_column_parallel_linear_backwa
   // 1 adds to dweight and dbias (in float32, rounded once)
   self& accumulate(bool value) { return base::accumulate = value, *this; }
   // [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on
-  // each; MindSpeed's unaligned-linear
+  // each
   self& rows(const velo_ints& value) { return base::rows = &value, *this; }
   self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
-  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
-  // on all ranks
+  // slices of rows, as matmul_all_reduce has them
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
 };
 
@@ -3791,11 +3788,10 @@ struct row_parallel_linear_args : velo_row_parallel_linear_args {
   // 1: y has this rank's rows, s of S; 0: all rows, and s is S
   self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
   // [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on
-  // each; MindSpeed's unaligned-linear
+  // each
   self& rows(const velo_ints& value) { return base::rows = &value, *this; }
   self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
-  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
-  // on all ranks
+  // slices of rows, as matmul_all_reduce has them
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
 };
 
@@ -3834,11 +3830,10 @@ struct row_parallel_linear_backward_args : velo_row_parallel_linear_backward_arg
   // 1 adds to dweight and dbias (in float32, rounded once)
   self& accumulate(bool value) { return base::accumulate = value, *this; }
   // [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on
-  // each; MindSpeed's unaligned-linear
+  // each
   self& rows(const velo_ints& value) { return base::rows = &value, *this; }
   self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
-  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
-  // on all ranks
+  // slices of rows, as matmul_all_reduce has them
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
 };
 

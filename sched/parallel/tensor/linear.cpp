@@ -232,21 +232,6 @@ ops::gemm_problem input_product(const linear_problem& p, const void* dy, std::in
   return one;
 }
 
-// A product without depth, whose epilogue does the addition.
-void add_bias(const linear_problem& p, const float* bias, void* y, std::int64_t rows,
-              overlap_kernel::way how, core::execution& turn) {
-  if (bias == nullptr) return;
-  ops::gemm_problem one = product_of(p);
-  one.m = rows, one.n = p.n;
-  one.lda = 1, one.a = y;
-  one.ldb = p.n, one.b = y;
-  one.c = y, one.ldc = p.n;
-  one.epilogue.bias = bias;
-  one.epilogue.accumulate = true;
-  const core::scratch_scope scope(turn.scratch);
-  multiply(one, how, turn);
-}
-
 velo_dtype dtype_of_dweight(const velo_tensor* dweight, const linear_problem& p) {
   return dweight != nullptr && dweight->dtype == core::f32 ? core::f32 : p.dtype;
 }

@@ -99,10 +99,6 @@ ops::gemm_problem output_product(const linear_problem& p, const void* x, const v
 ops::gemm_problem input_product(const linear_problem& p, const void* dy, std::int64_t ld,
                                 const void* weight, void* dx);
 
-// y += bias for each of `rows` rows, rounded.
-void add_bias(const linear_problem& p, const float* bias, void* y, std::int64_t rows,
-              overlap_kernel::way how, core::execution& turn);
-
 // The gradients of weight and bias, each of which may be nullptr.
 struct weight_gradients {
   const velo_tensor *dweight, *dbias;

@@ -10,7 +10,8 @@ using namespace velo::testing;
 
 namespace {
 
-// Whole and cut rows; rows and widths that differ, one of them without rows; outputs of all ranks.
+// Whole and cut rows; rows and widths that differ, ranks without rows or without a width; no rows;
+// outputs of all ranks.
 std::vector<linear_case> cases_of(int ranks) {
   std::vector<linear_case> all;
   for (const cut_of weight : {cut_of::outputs, cut_of::inputs}) {
@@ -25,9 +26,12 @@ std::vector<linear_case> cases_of(int ranks) {
     uneven.widths.back() = 9;
     all.push_back(uneven);
     uneven.keeps_x = false;
+    uneven.widths[0] = 0;
     uneven.cuts_rows = weight == cut_of::outputs;
     all.push_back(uneven);
   }
+  for (const cut_of weight : {cut_of::outputs, cut_of::inputs})
+    all.push_back(even_linear(weight, ranks, 0));  // no rows at all
   all.push_back(even_linear(cut_of::outputs, ranks));
   all.back().cuts_rows = false, all.back().gathers_output = true, all.back().accumulates = true;
   return all;
