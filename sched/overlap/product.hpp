@@ -61,8 +61,8 @@ comm::operation operation_of(const overlap_problem& problem, comm::collective ki
 // Computes the whole product, inside a turn.
 void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn);
 
-// Adds a bias, one number a column, to `rows` rows of c as `of` has it, and rounds: a product without
-// depth, whose epilogue does the addition. Inside a turn.
+// Adds a bias, one number a column, to rows of the result of `of`, and rounds. It is a product
+// without depth, whose epilogue does the addition. Inside a turn.
 struct bias_target {
   void* c;
   std::int64_t rows, columns;

@@ -112,7 +112,7 @@ class summed_slices {
       }
     });
   }
-  // Multiplies this rank's block and adds the blocks that peers posted.
+  // Multiplies this rank's block, adds the blocks that peers posted, and then the bias, if any.
   void multiply_own(std::int64_t number) {
     in_turn(s_.on, [&](core::execution& turn) {
       multiply_own(number, {}, turn);
@@ -124,7 +124,7 @@ class summed_slices {
     });
   }
 
-  // The same, with a second output in the slot, from which peers fetch it.
+  // The same without a bias, with a second output in the slot, from which peers fetch it.
   void multiply_own_and_post(std::int64_t number) {
     in_turn(s_.on, [&](core::execution& turn) {
       multiply_own(number, {s_.link.slot() + sum_offset(), 0, ops::matrix_layout::panels}, turn);

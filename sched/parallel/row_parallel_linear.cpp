@@ -40,8 +40,8 @@ cut forward_cut(const linear_problem& p, const row_parts& parts) {
   return sum_cut(p, parts, p.n, p.cuts_rows ? p.ranks() - 1 : p.ranks());
 }
 
-// A running forward call. The bias is added to each slice while it is in cache, where only this rank
-// reads the sums; else to all of y.
+// A running forward call. The bias is added to each slice while it is in cache if this rank alone
+// reads the sums, else to all of y.
 struct forward_call {
   const forward_args& a;
   const linear_problem& p;
