@@ -155,6 +155,31 @@ class TwoRanks(unittest.TestCase):
                 self.close("gradient", gradient[:, :classes], leaf.grad, dtype)
                 self.assertEqual(float(gradient[:, classes].abs().max()), 0)
 
+    def test_norm_of_elements_on_two_ranks(self):
+        cut = 14  # and 10 elements on the second rank
+        for dtype in BOUND:
+            x, dy = torch.randn(5, 24).to(dtype), torch.randn(5, 24).to(dtype)
+            gamma = torch.randn(24)
+            a, g = x.float().requires_grad_(), gamma.clone().requires_grad_()
+            truth = torch.nn.functional.layer_norm(a, (24,), g)
+            truth.backward(dy.float())
+
+            def rank(r):
+                own = slice(0, cut) if r == 0 else slice(cut, 24)
+                given = {"group": self.group[r], "x": x[:, own].contiguous(),
+                         "gamma": gamma[own].contiguous()}
+                y, dx = torch.empty_like(given["x"]), torch.empty_like(given["x"])
+                mean, rstd = torch.empty(5, 1), torch.empty(5, 1)
+                dgamma = torch.empty_like(given["gamma"])
+                self.ranks[r].parallel_layer_norm(y=y, mean=mean, rstd=rstd, **given)
+                self.ranks[r].parallel_layer_norm_backward(
+                    dy=dy[:, own].contiguous(), mean=mean, rstd=rstd, dx=dx, dgamma=dgamma, **given)
+                return y, dx, dgamma
+
+            ranks = both(rank)
+            for i, (name, want) in enumerate((("y", truth), ("dx", a.grad), ("dgamma", g.grad))):
+                self.close(name, torch.cat([one[i] for one in ranks], -1), want, dtype)
+
     def test_embedding_of_rows_on_two_ranks(self):
         rows, cut = 51, 26  # and a row of padding on the second rank
         indices = torch.randint(0, rows, (6, 5))

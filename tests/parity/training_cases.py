@@ -44,6 +44,32 @@ class TrainingCases:
             self.close("loss", loss, truth)
             self.close("dlogits", dlogits, a.grad)
 
+    def test_norms_of_the_elements_of_one_rank(self):
+        for dtype in TYPES:
+            x, dy = values(30, 200, dtype=dtype), values(30, 200, dtype=dtype)
+            gamma, beta = values(200), values(200)
+            y, dx = torch.empty_like(x), torch.empty_like(x)
+            mean, rstd = torch.empty(30, 1), torch.empty(30, 1)
+            dgamma, dbeta = torch.empty(200), torch.empty(200)
+            a, g, b = leaf(x), leaf(gamma), leaf(beta)
+            truth = F.layer_norm(a, (200,), g, b)
+            truth.backward(dy.float())
+            self.velo.parallel_layer_norm(x=x, gamma=gamma, beta=beta, y=y, mean=mean, rstd=rstd)
+            self.velo.parallel_layer_norm_backward(dy=dy, x=x, gamma=gamma, mean=mean, rstd=rstd,
+                                                   dx=dx, dgamma=dgamma, dbeta=dbeta)
+            for name, got, want in (("y", y, truth), ("dx", dx, a.grad), ("dgamma", dgamma, g.grad),
+                                    ("dbeta", dbeta, b.grad)):
+                self.close(f"layer_norm {name}", got, want)
+            a, g = leaf(x), leaf(gamma)
+            truth = a * torch.rsqrt(a.pow(2).mean(-1, keepdim=True) + 1e-5) * g
+            truth.backward(dy.float())
+            self.velo.parallel_rms_norm(x=x, gamma=gamma, y=y, rstd=rstd, epsilon=1e-5)
+            self.velo.parallel_rms_norm_backward(dy=dy, x=x, gamma=gamma, rstd=rstd, dx=dx,
+                                                 dgamma=dgamma)
+            for name, got, want in (("y", y, truth), ("dx", dx, a.grad),
+                                    ("dgamma", dgamma, g.grad)):
+                self.close(f"rms_norm {name}", got, want)
+
     def test_cross_entropy_weighted_and_smoothed(self):
         weights = torch.rand(260) + 0.5
         for dtype in TYPES:

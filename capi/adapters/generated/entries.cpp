@@ -111,6 +111,10 @@ struct number {
     column_parallel_linear_backward,
     row_parallel_linear,
     row_parallel_linear_backward,
+    parallel_rms_norm,
+    parallel_rms_norm_backward,
+    parallel_layer_norm,
+    parallel_layer_norm_backward,
   };
 };
 
@@ -1250,6 +1254,50 @@ void* velo_xla_row_parallel_linear_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_row_parallel_linear_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::row_parallel_linear_backward, args, count);
+}
+
+int velo_ms_parallel_rms_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                              void* stream, void*) {
+  return enter_mindspore(number::parallel_rms_norm, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_parallel_rms_norm(void* call_frame) {
+  return enter_xla(number::parallel_rms_norm, call_frame);
+}
+int __tvm_ffi_velo_parallel_rms_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::parallel_rms_norm, args, count);
+}
+
+int velo_ms_parallel_rms_norm_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                       void* stream, void*) {
+  return enter_mindspore(number::parallel_rms_norm_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_parallel_rms_norm_backward(void* call_frame) {
+  return enter_xla(number::parallel_rms_norm_backward, call_frame);
+}
+int __tvm_ffi_velo_parallel_rms_norm_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::parallel_rms_norm_backward, args, count);
+}
+
+int velo_ms_parallel_layer_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::parallel_layer_norm, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_parallel_layer_norm(void* call_frame) {
+  return enter_xla(number::parallel_layer_norm, call_frame);
+}
+int __tvm_ffi_velo_parallel_layer_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::parallel_layer_norm, args, count);
+}
+
+int velo_ms_parallel_layer_norm_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                         void* stream, void*) {
+  return enter_mindspore(number::parallel_layer_norm_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_parallel_layer_norm_backward(void* call_frame) {
+  return enter_xla(number::parallel_layer_norm_backward, call_frame);
+}
+int __tvm_ffi_velo_parallel_layer_norm_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::parallel_layer_norm_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5455,4 +5503,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::column_parallel_linear_backward>,
     torch_kernels_of<number::row_parallel_linear>,
     torch_kernels_of<number::row_parallel_linear_backward>,
+    torch_kernels_of<number::parallel_rms_norm>,
+    torch_kernels_of<number::parallel_rms_norm_backward>,
+    torch_kernels_of<number::parallel_layer_norm>,
+    torch_kernels_of<number::parallel_layer_norm_backward>,
 };

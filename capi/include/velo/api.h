@@ -698,6 +698,12 @@ struct velo_api {
   velo_status (*row_parallel_linear)(velo_stream stream, const velo_row_parallel_linear_args* args);
   velo_status (*row_parallel_linear_backward)(velo_stream stream,
                                               const velo_row_parallel_linear_backward_args* args);
+  velo_status (*parallel_rms_norm)(velo_stream stream, const velo_parallel_rms_norm_args* args);
+  velo_status (*parallel_rms_norm_backward)(velo_stream stream,
+                                            const velo_parallel_rms_norm_backward_args* args);
+  velo_status (*parallel_layer_norm)(velo_stream stream, const velo_parallel_layer_norm_args* args);
+  velo_status (*parallel_layer_norm_backward)(velo_stream stream,
+                                              const velo_parallel_layer_norm_backward_args* args);
 };
 
 VELO_END_C

@@ -607,6 +607,174 @@ typedef struct velo_row_parallel_linear_backward_args {
 VELO_API velo_status velo_row_parallel_linear_backward(
     velo_stream stream, const velo_row_parallel_linear_backward_args* args);
 
+/* ---- parallel_rms_norm ----------------------------------------------------------------------- */
+
+typedef struct velo_parallel_rms_norm_args {
+  uint32_t struct_size;     /* sizeof(velo_parallel_rms_norm_args) */
+  uint32_t reserved;        /* 0 */
+  velo_group group;         /* in, or NULL: the ranks that the normalized dimensions are cut
+                             * between, of the stream's context; NULL: this one alone */
+  const velo_tensor* x;     /* in; float32 | bfloat16 | float16: [..., n]: this rank's part of
+                             * the rows, compact; as many rows on all ranks, n may differ */
+  const velo_tensor* gamma; /* in; float32 | bfloat16 | float16: trailing dimensions of x;
+                             * float32, or the dtype of x */
+  const velo_tensor* y;     /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* rstd;  /* out, or NULL: float32, the shape of x with a 1 for each normalized
+                             * dimension; the same bits on all ranks; what the gradient needs;
+                             * NaN where these hold no element */
+  double epsilon;           /* default 1e-06, >= 0.0: added to the mean square; a finite number,
+                             * the same on all ranks */
+} velo_parallel_rms_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_PARALLEL_RMS_NORM_ARGS_INIT \
+  { sizeof(velo_parallel_rms_norm_args), 0, 0, 0, 0, 0, 0, 1e-06 }
+
+/* `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = x * rstd * gamma`.
+ * The normalized dimensions, those that gamma has, are cut between ranks, as 2D tensor parallelism
+ * cuts them; the means are over all of a row. A rank sends one sum of squares a row, and adds those
+ * of all ranks in rank order, in double: rstd has the same bits on all ranks, transports and
+ * levels.
+ *
+ * In place: y may be x.
+ * Accuracy: as rms_norm, whose bound holds for the whole row; the sums are in double.
+ * Cost: two reads and one write of x; 8 bytes a row and rank are exchanged.
+ * Source: MindSpeed's 2D tensor parallelism; Zhang and Sennrich 2019, arXiv:1910.07467.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_parallel_rms_norm(velo_stream stream,
+                                            const velo_parallel_rms_norm_args* args);
+
+/* ---- parallel_rms_norm_backward -------------------------------------------------------------- */
+
+typedef struct velo_parallel_rms_norm_backward_args {
+  uint32_t struct_size;      /* sizeof(velo_parallel_rms_norm_backward_args) */
+  uint32_t reserved;         /* 0 */
+  velo_group group;          /* in, or NULL: the ranks that the normalized dimensions are cut
+                              * between, of the stream's context; NULL: this one alone */
+  const velo_tensor* dy;     /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: the forward input */
+  const velo_tensor* gamma;  /* in; float32 | bfloat16 | float16: the forward gain */
+  const velo_tensor* rstd;   /* in; float32: from the forward pass */
+  const velo_tensor* dx;     /* out: shape and dtype of x; may be dy itself */
+  const velo_tensor* dgamma; /* out, or NULL: float32, shape of gamma */
+  int64_t accumulate;        /* 0 or 1, default 0: 1 adds to dgamma instead of writing it */
+} velo_parallel_rms_norm_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_PARALLEL_RMS_NORM_BACKWARD_ARGS_INIT \
+  { sizeof(velo_parallel_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))`; `dgamma = sum[rows](dy * x *
+ * rstd)`.
+ * The mean is over all of a row; one sum a row and rank is exchanged. dgamma has this rank's part
+ * and is not exchanged.
+ *
+ * Gradient of velo_parallel_rms_norm.
+ * In place: dx may be dy.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: as rms_norm_backward, whose bound
+ * holds for the whole row; the sums over a row are in double, those over rows float32 in a fixed
+ * tree.
+ * Cost: two reads of x and dy, one write of dx; 8 bytes a row and rank are exchanged.
+ * Source: gradient of parallel_rms_norm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_parallel_rms_norm_backward(
+    velo_stream stream, const velo_parallel_rms_norm_backward_args* args);
+
+/* ---- parallel_layer_norm --------------------------------------------------------------------- */
+
+typedef struct velo_parallel_layer_norm_args {
+  uint32_t struct_size;     /* sizeof(velo_parallel_layer_norm_args) */
+  uint32_t reserved;        /* 0 */
+  velo_group group;         /* in, or NULL: the ranks that the normalized dimensions are cut
+                             * between, of the stream's context; NULL: this one alone */
+  const velo_tensor* x;     /* in; float32 | bfloat16 | float16: [..., n]: this rank's part of
+                             * the rows, compact; as many rows on all ranks, n may differ */
+  const velo_tensor* gamma; /* in, or NULL; float32 | bfloat16 | float16: trailing dimensions of
+                             * x; float32, or the dtype of x; NULL = 1 */
+  const velo_tensor* beta;  /* in, or NULL; float32 | bfloat16 | float16: shape of gamma, [n]
+                             * without it; float32, or the dtype of x; NULL = 0 */
+  const velo_tensor* y;     /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* mean;  /* out, or NULL: float32, the shape of x with a 1 for each normalized
+                             * dimension; the same bits on all ranks; what the gradient needs;
+                             * NaN where these hold no element */
+  const velo_tensor* rstd;  /* out, or NULL: like mean */
+  double epsilon;           /* default 1e-05, >= 0.0: added to the mean square; a finite number,
+                             * the same on all ranks */
+} velo_parallel_layer_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_PARALLEL_LAYER_NORM_ARGS_INIT \
+  { sizeof(velo_parallel_layer_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 1e-05 }
+
+/* `mu = mean(x)`; `rstd = 1 / sqrt(mean((x - mu)^2) + epsilon)`; `y = (x - mu) * rstd * gamma +
+ * beta`.
+ * The normalized dimensions, those that gamma has, are cut between ranks, as 2D tensor parallelism
+ * cuts them; the means are over all of a row. Without gamma it is the last dimension. A rank sends
+ * the sum of its part of a row and that of the squares around its own mean; they are combined in
+ * rank order, in double, so that nothing cancels: mean and rstd have the same bits on all ranks,
+ * transports and levels.
+ *
+ * In place: y may be x.
+ * Accuracy: as layer_norm, whose bound holds for the whole row; the sums are in double.
+ * Cost: three reads, one of them in cache, and one write of x; 16 bytes a row and rank are
+ * exchanged.
+ * Source: MindSpeed's 2D tensor parallelism; Ba, Kiros and Hinton 2016, arXiv:1607.06450.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_parallel_layer_norm(velo_stream stream,
+                                              const velo_parallel_layer_norm_args* args);
+
+/* ---- parallel_layer_norm_backward ------------------------------------------------------------ */
+
+typedef struct velo_parallel_layer_norm_backward_args {
+  uint32_t struct_size;      /* sizeof(velo_parallel_layer_norm_backward_args) */
+  uint32_t reserved;         /* 0 */
+  velo_group group;          /* in, or NULL: the ranks that the normalized dimensions are cut
+                              * between, of the stream's context; NULL: this one alone */
+  const velo_tensor* dy;     /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: the forward input */
+  const velo_tensor* gamma;  /* in, or NULL; float32 | bfloat16 | float16: the forward gain; NULL
+                              * = 1 */
+  const velo_tensor* mean;   /* in; float32: from the forward pass */
+  const velo_tensor* rstd;   /* in; float32: from the forward pass */
+  const velo_tensor* dx;     /* out: shape and dtype of x; may be dy itself */
+  const velo_tensor* dgamma; /* out, or NULL: float32, the normalized dimensions of x */
+  const velo_tensor* dbeta;  /* out, or NULL: like dgamma */
+  int64_t accumulate;        /* 0 or 1, default 0: 1 adds to dgamma and dbeta instead of writing
+                              * them */
+} velo_parallel_layer_norm_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_PARALLEL_LAYER_NORM_BACKWARD_ARGS_INIT \
+  { sizeof(velo_parallel_layer_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `g = dy * gamma`; `h = (x - mean) * rstd`; `dx = rstd * (g - mean(g) - h * mean(g * h))`; `dgamma
+ * = sum[rows](dy * h)`; `dbeta = sum[rows](dy)`.
+ * The means of g and g * h are over all of a row; two sums a row and rank are exchanged. dgamma and
+ * dbeta have this rank's part and are not exchanged.
+ *
+ * Gradient of velo_parallel_layer_norm.
+ * In place: dx may be dy.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: as layer_norm_backward, whose
+ * bound holds for the whole row; the sums over a row are in double, those over rows float32 in a
+ * fixed tree.
+ * Cost: two reads of x and dy, one write of dx; 16 bytes a row and rank are exchanged.
+ * Source: gradient of parallel_layer_norm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_parallel_layer_norm_backward(
+    velo_stream stream, const velo_parallel_layer_norm_backward_args* args);
+
 VELO_END_C
 
 #endif

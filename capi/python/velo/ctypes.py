@@ -3844,6 +3844,74 @@ class velo_row_parallel_linear_backward_args(Sized):
     _numbers_ = ("parallel_num",)
 
 
+class velo_parallel_rms_norm_args(Sized):
+    """`rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = x * rstd * gamma`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks that the normalized dimensions are cut between, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [..., n]: this rank's part of the rows, compact; as many rows on all ranks, n may differ
+        ("gamma", POINTER(velo_tensor)),  # trailing dimensions of x; float32, or the dtype of x
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("rstd", POINTER(velo_tensor)),  # float32, the shape of x with a 1 for each normalized dimension; the same bits on all ranks; what the gradient needs; NaN where these hold no element
+        ("epsilon", c_double),  # added to the mean square; a finite number, the same on all ranks
+    ]
+    _defaults_ = {"epsilon": 1e-06}
+    _numbers_ = ("epsilon",)
+
+
+class velo_parallel_rms_norm_backward_args(Sized):
+    """`dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))`; `dgamma = sum[rows](dy * x * rstd)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks that the normalized dimensions are cut between, of the stream's context; NULL: this one alone
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("gamma", POINTER(velo_tensor)),  # the forward gain
+        ("rstd", POINTER(velo_tensor)),  # from the forward pass
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy itself
+        ("dgamma", POINTER(velo_tensor)),  # float32, shape of gamma
+        ("accumulate", c_int64),  # 1 adds to dgamma instead of writing it
+    ]
+
+
+class velo_parallel_layer_norm_args(Sized):
+    """`mu = mean(x)`; `rstd = 1 / sqrt(mean((x - mu)^2) + epsilon)`; `y = (x - mu) * rstd * gamma + beta`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks that the normalized dimensions are cut between, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [..., n]: this rank's part of the rows, compact; as many rows on all ranks, n may differ
+        ("gamma", POINTER(velo_tensor)),  # trailing dimensions of x; float32, or the dtype of x; NULL = 1
+        ("beta", POINTER(velo_tensor)),  # shape of gamma, [n] without it; float32, or the dtype of x; NULL = 0
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("mean", POINTER(velo_tensor)),  # float32, the shape of x with a 1 for each normalized dimension; the same bits on all ranks; what the gradient needs; NaN where these hold no element
+        ("rstd", POINTER(velo_tensor)),  # like mean
+        ("epsilon", c_double),  # added to the mean square; a finite number, the same on all ranks
+    ]
+    _defaults_ = {"epsilon": 1e-05}
+    _numbers_ = ("epsilon",)
+
+
+class velo_parallel_layer_norm_backward_args(Sized):
+    """`g = dy * gamma`; `h = (x - mean) * rstd`; `dx = rstd * (g - mean(g) - h * mean(g * h))`; `dgamma = sum[rows](dy * h)`; `dbeta = sum[rows](dy)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks that the normalized dimensions are cut between, of the stream's context; NULL: this one alone
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("gamma", POINTER(velo_tensor)),  # the forward gain; NULL = 1
+        ("mean", POINTER(velo_tensor)),  # from the forward pass
+        ("rstd", POINTER(velo_tensor)),  # from the forward pass
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy itself
+        ("dgamma", POINTER(velo_tensor)),  # float32, the normalized dimensions of x
+        ("dbeta", POINTER(velo_tensor)),  # like dgamma
+        ("accumulate", c_int64),  # 1 adds to dgamma and dbeta instead of writing them
+    ]
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -4186,6 +4254,10 @@ FUNCTIONS = {
     "velo_column_parallel_linear_backward": (c_int32, velo_stream, POINTER(velo_column_parallel_linear_backward_args)),
     "velo_row_parallel_linear": (c_int32, velo_stream, POINTER(velo_row_parallel_linear_args)),
     "velo_row_parallel_linear_backward": (c_int32, velo_stream, POINTER(velo_row_parallel_linear_backward_args)),
+    "velo_parallel_rms_norm": (c_int32, velo_stream, POINTER(velo_parallel_rms_norm_args)),
+    "velo_parallel_rms_norm_backward": (c_int32, velo_stream, POINTER(velo_parallel_rms_norm_backward_args)),
+    "velo_parallel_layer_norm": (c_int32, velo_stream, POINTER(velo_parallel_layer_norm_args)),
+    "velo_parallel_layer_norm_backward": (c_int32, velo_stream, POINTER(velo_parallel_layer_norm_backward_args)),
 }
 
 

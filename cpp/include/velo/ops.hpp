@@ -3842,4 +3842,140 @@ inline outcome<> row_parallel_linear_backward(stream_ref stream,
   return detail::check(VELO_FN(row_parallel_linear_backward)(stream.get(), &args));
 }
 
+// `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = x * rstd * gamma`.
+struct parallel_rms_norm_args : velo_parallel_rms_norm_args {
+  using self = parallel_rms_norm_args;
+  using base = velo_parallel_rms_norm_args;
+  parallel_rms_norm_args() noexcept
+      : velo_parallel_rms_norm_args VELO_PARALLEL_RMS_NORM_ARGS_INIT {}
+
+  // the ranks that the normalized dimensions are cut between, of the stream's context; NULL: this
+  // one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [..., n]: this rank's part of the rows, compact; as many rows on all ranks, n may differ
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // trailing dimensions of x; float32, or the dtype of x
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // float32, the shape of x with a 1 for each normalized dimension; the same bits on all ranks;
+  // what the gradient needs; NaN where these hold no element
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  self& rstd(std::nullptr_t) { return base::rstd = nullptr, *this; }
+  // added to the mean square; a finite number, the same on all ranks
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+};
+
+inline outcome<> parallel_rms_norm(stream_ref stream, const parallel_rms_norm_args& args) {
+  return detail::check(VELO_FN(parallel_rms_norm)(stream.get(), &args));
+}
+
+// `dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))`; `dgamma = sum[rows](dy * x *
+// rstd)`.
+struct parallel_rms_norm_backward_args : velo_parallel_rms_norm_backward_args {
+  using self = parallel_rms_norm_backward_args;
+  using base = velo_parallel_rms_norm_backward_args;
+  parallel_rms_norm_backward_args() noexcept
+      : velo_parallel_rms_norm_backward_args VELO_PARALLEL_RMS_NORM_BACKWARD_ARGS_INIT {}
+
+  // the ranks that the normalized dimensions are cut between, of the stream's context; NULL: this
+  // one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // shape and dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // the forward gain
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // from the forward pass
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  // shape and dtype of x; may be dy itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // float32, shape of gamma
+  self& dgamma(const velo_tensor& value) { return base::dgamma = &value, *this; }
+  self& dgamma(std::nullptr_t) { return base::dgamma = nullptr, *this; }
+  // 1 adds to dgamma instead of writing it
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+};
+
+inline outcome<> parallel_rms_norm_backward(stream_ref stream,
+                                            const parallel_rms_norm_backward_args& args) {
+  return detail::check(VELO_FN(parallel_rms_norm_backward)(stream.get(), &args));
+}
+
+// `mu = mean(x)`; `rstd = 1 / sqrt(mean((x - mu)^2) + epsilon)`; `y = (x - mu) * rstd * gamma +
+// beta`.
+struct parallel_layer_norm_args : velo_parallel_layer_norm_args {
+  using self = parallel_layer_norm_args;
+  using base = velo_parallel_layer_norm_args;
+  parallel_layer_norm_args() noexcept
+      : velo_parallel_layer_norm_args VELO_PARALLEL_LAYER_NORM_ARGS_INIT {}
+
+  // the ranks that the normalized dimensions are cut between, of the stream's context; NULL: this
+  // one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [..., n]: this rank's part of the rows, compact; as many rows on all ranks, n may differ
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // trailing dimensions of x; float32, or the dtype of x; NULL = 1
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  self& gamma(std::nullptr_t) { return base::gamma = nullptr, *this; }
+  // shape of gamma, [n] without it; float32, or the dtype of x; NULL = 0
+  self& beta(const velo_tensor& value) { return base::beta = &value, *this; }
+  self& beta(std::nullptr_t) { return base::beta = nullptr, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // float32, the shape of x with a 1 for each normalized dimension; the same bits on all ranks;
+  // what the gradient needs; NaN where these hold no element
+  self& mean(const velo_tensor& value) { return base::mean = &value, *this; }
+  self& mean(std::nullptr_t) { return base::mean = nullptr, *this; }
+  // like mean
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  self& rstd(std::nullptr_t) { return base::rstd = nullptr, *this; }
+  // added to the mean square; a finite number, the same on all ranks
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+};
+
+inline outcome<> parallel_layer_norm(stream_ref stream, const parallel_layer_norm_args& args) {
+  return detail::check(VELO_FN(parallel_layer_norm)(stream.get(), &args));
+}
+
+// `g = dy * gamma`; `h = (x - mean) * rstd`; `dx = rstd * (g - mean(g) - h * mean(g * h))`; `dgamma
+// = sum[rows](dy * h)`; `dbeta = sum[rows](dy)`.
+struct parallel_layer_norm_backward_args : velo_parallel_layer_norm_backward_args {
+  using self = parallel_layer_norm_backward_args;
+  using base = velo_parallel_layer_norm_backward_args;
+  parallel_layer_norm_backward_args() noexcept
+      : velo_parallel_layer_norm_backward_args VELO_PARALLEL_LAYER_NORM_BACKWARD_ARGS_INIT {}
+
+  // the ranks that the normalized dimensions are cut between, of the stream's context; NULL: this
+  // one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // shape and dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // the forward gain; NULL = 1
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  self& gamma(std::nullptr_t) { return base::gamma = nullptr, *this; }
+  // from the forward pass
+  self& mean(const velo_tensor& value) { return base::mean = &value, *this; }
+  // from the forward pass
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  // shape and dtype of x; may be dy itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // float32, the normalized dimensions of x
+  self& dgamma(const velo_tensor& value) { return base::dgamma = &value, *this; }
+  self& dgamma(std::nullptr_t) { return base::dgamma = nullptr, *this; }
+  // like dgamma
+  self& dbeta(const velo_tensor& value) { return base::dbeta = &value, *this; }
+  self& dbeta(std::nullptr_t) { return base::dbeta = nullptr, *this; }
+  // 1 adds to dgamma and dbeta instead of writing them
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+};
+
+inline outcome<> parallel_layer_norm_backward(stream_ref stream,
+                                              const parallel_layer_norm_backward_args& args) {
+  return detail::check(VELO_FN(parallel_layer_norm_backward)(stream.get(), &args));
+}
+
 VELO_CPP_END

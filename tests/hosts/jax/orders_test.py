@@ -37,6 +37,8 @@ def examples(values, integers):
              lambda x: Stock.cross_entropy(x, targets), (values(30, 40),)), "add":
                                (velo.add, jnp.add, (values(6, 40), values(6, 40))),
         "layer_norm": (velo.layer_norm, Stock.layer_norm, (values(6, 40),)),
+        "parallel_layer_norm": (velo.parallel_layer_norm, Stock.layer_norm, (values(6, 40),)),
+        "parallel_rms_norm": (velo.parallel_rms_norm, Stock.rms_norm, (values(6, 40), values(40))),
         "softmax": (velo.softmax, jax.nn.softmax, (values(6, 40),)),
         "silu": (velo.silu, jax.nn.silu, (values(6, 40),)),
         "relu": (velo.relu, jax.nn.relu, (values(6, 40),)),

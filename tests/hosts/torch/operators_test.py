@@ -291,8 +291,9 @@ class Operators(Torch):
             "add": (velo.add, torch.add, (values(4, 8), values(4, 8))), "cast":
                 (lambda x: velo.cast(x, torch.float32), lambda x: x * 1, (values(4, 8),)),
         }
-        for name in ("layer_norm", "silu", "relu", "gelu", "fast_gelu", "reglu", "geglu",
-                     "softmax"):
+        every["parallel_rms_norm"] = (velo.parallel_rms_norm, None, (values(4, 8), values(8)))
+        for name in ("layer_norm", "parallel_layer_norm", "silu", "relu", "gelu", "fast_gelu",
+                     "reglu", "geglu", "softmax"):
             every[name] = (getattr(velo, name), None, (values(4, 8),))
         every["dropout"] = (lambda x: velo.dropout(x, p=0.5), None, (values(4, 8),))
         for a, b in itertools.product((False, True), repeat=2):
