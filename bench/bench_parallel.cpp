@@ -1,4 +1,5 @@
-// bench_parallel: a sequence, classes or a linear layer cut between two ranks of one thread each.
+// bench_parallel: what is cut between two ranks of one thread each, a sequence, classes, a table or
+// a linear layer.
 //
 //   build/bench/bench_parallel [--seconds S] [--filter TEXT] [--json]
 //
@@ -8,9 +9,10 @@
 // on one rank: parallel/attention_rows.cpp. Shapes: rows of all, heads of queries : of keys,
 // elements of a head, kind of plan. The loss of cut classes takes turns with that of all classes on
 // one rank: parallel/loss_rows.cpp. Shapes: tokens, classes of all ranks, where the logits lie.
-// Linear layers take turns with their composition: parallel/linear_rows.cpp.
-// Ranks are threads (local) and processes (shm). A filter is a part of "operator type shape by", of
-// attention without the kind. Goals: goals.json, parallel.
+// Linear layers take turns with their composition: parallel/linear_rows.cpp. So do rows of a cut
+// table: parallel/embedding_rows.cpp; shapes: tokens, elements of a row, where y lies. Ranks are
+// threads (local) and processes (shm). A filter is a part of "operator type shape by", of attention
+// without the kind. Goals: goals.json, parallel.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -177,7 +179,8 @@ int run(int argc, char** argv) {
     results.push_back(made);
     set.json ? print_json(stdout, made) : print(made, rounds);
   };
-  for (const auto measure : {measure_exchanges, measure_attention, measure_losses, measure_linears})
+  for (const auto measure :
+       {measure_exchanges, measure_attention, measure_losses, measure_embeddings, measure_linears})
     if (!measure(set, all, take)) return 2;
   return judge_pairs("parallel", results, set.json);
 }

@@ -1,5 +1,5 @@
-// The rows that bench_parallel measures beside exchanges: attention, losses and linear layers over
-// two ranks.
+// The rows that bench_parallel measures beside exchanges: attention, losses, embeddings and linear
+// layers over two ranks.
 #pragma once
 
 #include <functional>
@@ -17,5 +17,7 @@ bool measure_attention(const pair_options& set, board& all, const row_taker& tak
 bool measure_losses(const pair_options& set, board& all, const row_taker& take);
 // Linear layers that are cut between two ranks; the same.
 bool measure_linears(const pair_options& set, board& all, const row_taker& take);
+// Rows of a table that is cut between two ranks; the same.
+bool measure_embeddings(const pair_options& set, board& all, const row_taker& take);
 
 }  // namespace velo::bench
