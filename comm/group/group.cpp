@@ -88,8 +88,13 @@ struct group::repeated_call final : core::work {
   ticket place;
 };
 
-group::group(core::context& owner, std::unique_ptr<transport> link, group_settings set)
-    : owner_(owner), link_(std::move(link)), set_(std::move(set)), scratch_(owner.memory()) {}
+group::group(core::context& owner, std::unique_ptr<transport> link, group_settings set,
+             met_fault met)
+    : owner_(owner),
+      link_(std::move(link)),
+      set_(std::move(set)),
+      met_(std::move(met)),
+      scratch_(owner.memory()) {}
 
 group::~group() {
   {
@@ -114,7 +119,18 @@ void group::raise_if_ended() const {
   if (!link_->has_failed()) return;
   fault known;
   link_->failed(known);
-  known.raise();
+  met_.meet(known, set_.label);
+  met_.outermost(known, set_.label).raise();
+}
+
+// Notes the fault of a group that has ended, and names its ranks as the outermost group does.
+void group::rethrow() const {
+  fault known;
+  if (!link_->failed(known)) throw;
+  met_.meet(known, set_.label);
+  if (met_.is_of_part() && core::current_failure().code == VELO_ERR_PEER)
+    met_.outermost(known, set_.label).raise();
+  throw;
 }
 
 // An inline call made inside another call of the group, as from a custom reduction, would deadlock:
@@ -381,7 +397,7 @@ void group::tell_peers(const request& what, const char* cause) noexcept {
   why.terms = what.terms;
   why.culprits.add(rank());
   core::copy_text(why.cause, sizeof why.cause, cause);
-  link_->fail(why);
+  end(why);
 }
 
 void group::abort(const char* cause) noexcept {
@@ -389,7 +405,14 @@ void group::abort(const char* cause) noexcept {
   why.kind = fault::how::aborted;
   why.culprits.add(rank());
   core::copy_text(why.cause, sizeof why.cause, cause);
-  link_->fail(why);
+  end(why);
+}
+
+// Ends the group for the fault that this rank has met before in a group or part, if any.
+void group::end(const fault& why) noexcept {
+  fault known;
+  if (!link_->has_failed()) link_->fail(met_.get(known) ? known : why);
+  if (link_->failed(known)) met_.meet(known, set_.label);
 }
 
 bool group::is_waited_for_here() const {

@@ -21,6 +21,7 @@
 
 #include "comm/group/history.hpp"
 #include "comm/group/measured_times.hpp"
+#include "comm/group/met_fault.hpp"
 #include "comm/group/own_messages.hpp"
 #include "comm/transport/transport.hpp"
 #include "core/handle/handle_kinds.hpp"
@@ -39,7 +40,8 @@ struct group_settings {
 
 class group {
  public:
-  group(core::context& owner, std::unique_ptr<transport> link, group_settings set);
+  group(core::context& owner, std::unique_ptr<transport> link, group_settings set,
+        met_fault met = {});
   ~group();  // after all calls have ended
   group(const group&) = delete;
   group& operator=(const group&) = delete;
@@ -96,6 +98,8 @@ class group {
     const request& what;
   };
   [[noreturn]] static void rethrow_for_both(const side& first, const side& second);
+  // What a part of these ranks of the group shares with it.
+  met_fault met_by_part(const std::vector<int>& ranks) const { return met_.part(ranks); }
   bool has_ended() const noexcept { return link_->has_failed(); }
   std::int64_t relay_slot_bytes() const noexcept { return link_->relay_slot_bytes(); }
   bool shows_tensors() const noexcept { return link_->shows_tensors(); }
@@ -122,6 +126,8 @@ class group {
 
   velo_group handle() const noexcept;
   void raise_if_ended() const;
+  [[noreturn]] void rethrow() const;  // in a catch block
+  void end(const fault& why) noexcept;
   // Throws STATE in a function that a call of this group runs.
   void require_not_carrying(const core::inside_scope& here) const;
   void require_can_wait_for_queued() const;  // with the lock; throws STATE
@@ -156,6 +162,7 @@ class group {
   core::context& owner_;
   const std::unique_ptr<transport> link_;
   const group_settings set_;
+  const met_fault met_;
   core::arena scratch_;  // memory of the running call
   own_messages own_;
 
@@ -218,7 +225,7 @@ __attribute__((always_inline)) inline void group::carry_out_in_turn(const ticket
     link_->settle();
     if (has_turn) scratch_.reset();  // no peer reads it any more
     finish(place, ending::failed);
-    throw;
+    rethrow();
   }
   scratch_.reset();
   finish(place, ending::done);

@@ -29,6 +29,7 @@ std::string fault::expected() const {
   if (kind == how::aborted && sequence == 0) return "a group that was not aborted";
   std::string all = terms.text();
   if (sequence > 0) all += " (operation " + std::to_string(sequence) + ")";
+  if (part[0] != 0) all += core::text(" in %s", part);
   if (kind == how::late)
     all += core::text(" within %.6g ms", static_cast<double>(timeout_ns) / 1e6);
   return all;

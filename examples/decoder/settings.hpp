@@ -78,12 +78,12 @@ struct parallel_settings {
   bool sequence_parallel = false;  // these ranks also share the rows between the matrices
   std::int64_t cp = 1;             // ranks that each window's rows are cut over
   std::string cp_algorithm = "ring";
-  std::int64_t cp_window = 1;         // ranks of an inner window of the ring
-  std::int64_t cp_ulysses = 1;        // neighbors of a hybrid that exchange heads
-  std::string cp_kv_cache = "none";   // keys and values of others that are kept for the gradient
-  std::int64_t pp = 1;            // ranks that the layers are dealt out to
-  std::string pipeline = "1f1b";  // the kind of schedule
-  std::int64_t vpp = 0;           // stages of a rank; 0: as the kind has it
+  std::int64_t cp_window = 1;        // ranks of an inner window of the ring
+  std::int64_t cp_ulysses = 1;       // neighbors of a hybrid that exchange heads
+  std::string cp_kv_cache = "none";  // keys and values of others that are kept for the gradient
+  std::int64_t pp = 1;               // ranks that the layers are dealt out to
+  std::string pipeline = "1f1b";     // the kind of schedule
+  std::int64_t vpp = 0;              // stages of a rank; 0: as the kind has it
   std::string timeline;
   bool in_advance = false;       // ripipe recomputes all activations
   bool post_validation = false;  // no step waits for the norm of all ranks' gradients

@@ -175,11 +175,13 @@ VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32
  * its rank in the new group, in the context of its parent. desc: copied; its transport, name, rank,
  * size and pool follow from the parent, and are left as VELO_GROUP_DESC_INIT has them; NULL = all
  * defaults, with the parent's deadline. group: receives the handle. Neither group needs the other
- * afterwards. Thread class: any. Errors: NULL (parent, ranks, group), HANDLE, STRUCT, ARGUMENT
- * (count, a rank that is not there, or named twice, a list without the caller, desc), UNSUPPORTED
- * (a field of newer headers; a transport without parts), STATE (called by work of its context),
- * MEMORY, IO, PEER (the parent has ended, or ranks did not come, which does not end it, unless it
- * is called again while a function of its host has not returned). */
+ * afterwards. A rank that ends one of them passes on the fault that it has met in another; errors
+ * number ranks as the group that is no part, and name the part. Thread class: any. Errors: NULL
+ * (parent, ranks, group), HANDLE, STRUCT, ARGUMENT (count, a rank that is not there, or named
+ * twice, a list without the caller, desc), UNSUPPORTED (a field of newer headers; a transport
+ * without parts), STATE (called by work of its context), MEMORY, IO, PEER (the parent has ended, or
+ * ranks did not come, which does not end it, unless it is called again while a function of its host
+ * has not returned). */
 VELO_API velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int32_t count,
                                             const velo_group_desc* desc, velo_group* group);
 

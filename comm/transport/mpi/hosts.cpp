@@ -104,7 +104,7 @@ void mpi_hosts::end_all() {
   if (inside_ != nullptr && !link_.failed(why) && inside_->failed(why)) {
     fault known = why;
     known.is_outer = false;
-    if (!why.is_outer) {
+    if (!why.is_outer && !why.is_outermost) {
       known.culprits = ranks_of(why.culprits);
     }
     link_.end(known);

@@ -165,12 +165,14 @@ bool shared_area::read_fault(int rank, fault& why) const noexcept {
   alignas(fault) char copy[sizeof(fault)] = {};
   if (is_rank) std::memcpy(copy, &states_[first - 1].note.what, sizeof copy);
   copy[offsetof(fault, is_outer)] &= 1;
+  copy[offsetof(fault, is_outermost)] &= 1;
   copy[offsetof(fault, cause) + sizeof why.cause - 1] = 0;
+  copy[offsetof(fault, part) + sizeof why.part - 1] = 0;
   std::memcpy(&why, copy, sizeof copy);
   rank_set known;
   for (int peer = 0; peer < ranks_; ++peer)
     if (why.culprits.has(peer)) known.add(peer);
-  if (!why.is_outer) why.culprits = known;
+  if (!why.is_outer && !why.is_outermost) why.culprits = known;
   if (why.expecting_rank < -1 || why.expecting_rank >= ranks_) why.expecting_rank = -1;
   const bool makes_sense = why.kind > fault::how::none && why.kind <= fault::how::corrupt;
   if (is_rank && makes_sense) {

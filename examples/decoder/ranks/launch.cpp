@@ -44,6 +44,16 @@ bool explains_end(const std::exception_ptr& failure) {
   }
 }
 
+// Runs the job; a failure ends the groups of this rank, so that no other waits for it.
+int ending_others(member& me, const std::function<int(member&)>& job) {
+  try {
+    return job(me);
+  } catch (...) {
+    me.abort();
+    throw;
+  }
+}
+
 int on_threads(const settings& values, std::int64_t ranks, const std::function<int(member&)>& job) {
   const auto count = static_cast<std::size_t>(ranks);
   std::vector<std::unique_ptr<member>> members;
@@ -61,10 +71,9 @@ int on_threads(const settings& values, std::int64_t ranks, const std::function<i
     members[i]->join(std::move(groups[i]));
     threads.emplace_back([&, i] {
       try {
-        codes[i] = job(*members[i]);
+        codes[i] = ending_others(*members[i], job);
       } catch (...) {
         failures[i] = std::current_exception();
-        members[i]->abort();
       }
     });
   }
@@ -85,7 +94,7 @@ int as_launched(const settings& values, const char* rank, const std::function<in
   }
   if (require_ranks) require_ranks(me.ranks());
   try {
-    return job(me);
+    return ending_others(me, job);
   } catch (const velo::error& e) {
     if (me.leads() || e.status() != VELO_ERR_PEER) throw;
     return 1;  // rank 0 or the launcher says why

@@ -348,3 +348,58 @@ TEST_CASE("the survivors of a group go on without the others") {
     for (const call_record& one : all) CHECK(one.code == VELO_OK);
   }
 }
+
+namespace {
+
+// What a rank of eight learns when rank 5 does not come. Ranks work in pairs of three kinds and all
+// together, and each that fails ends all its groups. Deadlines end apart: of two ranks in a chain
+// of waits whose deadlines end together, either may be the first to give up.
+velo_error_info learned(const rank_of_group& me, std::atomic<int>& failed) {
+  velo_group_desc desc = group_desc();
+  const auto labeled = [&](const char* label, std::int64_t timeout_ms) {
+    desc = group_desc(timeout_ms);
+    desc.label = label;
+    return &desc;
+  };
+  const int r = me.rank;
+  const part_of tp(me.group, {r & ~1, r | 1}, labeled("tp", 300));
+  const part_of cp(me.group, {r & ~2, r | 2}, labeled("cp", 20000));
+  const part_of pp(me.group, {r & ~4, r | 4}, labeled("pp", 2000));
+  const part_of inner(cp.group, {0, 1}, labeled("cp-inner", 1000));
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  std::int64_t value = 1;
+  sum(me.stream, pp.group, value);
+  while (r == 5 && failed.load() < 7) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (const velo_group each : {tp.group, inner.group, pp.group, me.group}) {
+    if (sum(me.stream, each, value) == VELO_OK) continue;
+    velo_last_error(&info);
+    failed.fetch_add(1);
+    for (const velo_group end : {me.group, tp.group, cp.group, pp.group, inner.group})
+      velo_group_abort(end);
+    return info;
+  }
+  return info;
+}
+
+}  // namespace
+
+TEST_CASE("all ranks name the one that was missed in a part, and the part") {
+  const char* const parts_of_5[] = {"tp", "cp-inner", "pp"};  // with ranks 4, 7 and 1
+  const local_ranks ranks(8);
+  std::atomic<int> failed{0};
+  std::vector<velo_error_info> all(8);
+  ranks.require([&](const rank_of_group& me) {
+    all[at(me.rank)] = learned(me, failed);
+    return VELO_OK;
+  });
+  for (int rank = 0; rank < 8; ++rank) {
+    INFO("rank " << rank << ": " << all[at(rank)].expected << ", " << all[at(rank)].got);
+    CHECK(all[at(rank)].code == VELO_ERR_PEER);
+    CHECK(all[at(rank)].rank == 5);
+    const std::string expected = all[at(rank)].expected;
+    CHECK(std::any_of(std::begin(parts_of_5), std::end(parts_of_5), [&](const char* each) {
+      return expected.find(std::string(" in ") + each) != std::string::npos;
+    }));
+    CHECK(std::string(all[at(rank)].got).find("rank 5 not there") != std::string::npos);
+  }
+}

@@ -1,0 +1,40 @@
+// The first fault that a rank has met in a group or in one of its parts.
+//
+// A rank that has failed in one group does not come to the calls of its others. When it ends those,
+// it passes on the fault that it has met; otherwise the ranks there, and the ranks that wait for
+// those in turn, would blame one that only waited. Ranks are numbered as in the outermost group,
+// of which all others are parts, since a part's own numbers mean nothing in another. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/operation/fault.hpp"
+
+namespace velo::comm {
+
+class met_fault {
+ public:
+  met_fault() : first_(std::make_shared<record>()) {}   // of an outermost group
+  met_fault part(const std::vector<int>& ranks) const;  // ranks: in this group
+
+  bool is_of_part() const noexcept { return is_part_; }
+  // A fault of this group, which has this label, as the outermost group's.
+  fault outermost(const fault& of, const std::string& label) const;
+  void meet(const fault& of, const std::string& label) const noexcept;  // the first one stays
+  bool get(fault& of) const noexcept;
+
+ private:
+  struct record {
+    std::mutex lock;
+    bool has = false;
+    fault what;
+  };
+  std::shared_ptr<record> first_;  // of the outermost group and all parts
+  bool is_part_ = false;
+  std::vector<int> ranks_;  // of a part: its ranks in the outermost group
+};
+
+}  // namespace velo::comm
