@@ -83,6 +83,7 @@ struct parallel_settings {
   std::string cp_kv_cache = "none";  // keys and values of others that are kept for the gradient
   std::int64_t pp = 1;               // ranks that the layers are dealt out to
   std::string pipeline = "1f1b";     // the kind of schedule
+  std::string noop_layers;           // places of the even division that hold no layer: "0,7"
   std::int64_t vpp = 0;              // stages of a rank; 0: as the kind has it
   std::string timeline;
   bool in_advance = false;       // ripipe recomputes all activations

@@ -85,7 +85,7 @@ void configuration::drop_parts() {
   const std::pair<const char*, std::vector<const char*>> parts[] = {
       {"tp", {"sequence_parallel"}},
       {"cp", {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache"}},
-      {"pp", {"vpp", "timeline", "in_advance", "post_validation"}}};
+      {"pp", {"noop_layers", "vpp", "timeline", "in_advance", "post_validation"}}};
   for (const auto& [size, names] : parts) {
     if (text(at(size)) != "1" || at(size).origin.rfind("--", 0) != 0) continue;
     for (const char* name : names)
@@ -113,6 +113,10 @@ void configuration::check_parallel() const {
       refuse("memory_budget", "is of a whole model, not with", size);
     if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", size);
   }
+  constexpr std::int64_t most_ranks = 1024;
+  if (p.ranks_of_copy() > most_ranks)
+    refuse(p.cp > 1 ? "cp" : "tp", "makes a copy of more than 1024 ranks (tp * cp * pp), with",
+           p.pp > 1 ? "pp" : "tp");
   check_tensor_parallel();
   check_context_parallel();
   check_stages();
@@ -125,6 +129,7 @@ void configuration::check_tensor_parallel() const {
     return require_unset("sequence_parallel", "is of ranks that share matrices, not with", "tp");
   if (m.kv_heads < p.tp) refuse("kv_heads", "must be at least", "tp");
   if (m.inner < p.tp) refuse("inner", "must be at least", "tp");
+  if (m.vocab < p.tp) refuse("vocab", "must be at least", "tp");
 }
 
 // Translates velo's refusal of a plan into one of a setting.
@@ -181,10 +186,15 @@ void configuration::require_sequence_plan() const {
 void configuration::check_stages() const {
   const auto& p = values.parallel;
   if (p.pp == 1) {
-    for (const char* name : {"vpp", "timeline", "in_advance", "post_validation"})
+    for (const char* name : {"noop_layers", "vpp", "timeline", "in_advance", "post_validation"})
       require_unset(name, "is of a model that is cut into stages, not with", "pp");
     return;
   }
+  const auto places = places_in(p.noop_layers);
+  if (!places) refuse("noop_layers", "must be a list of places in ascending order, like 0,7");
+  if (!places->empty() && static_cast<std::int64_t>(places->back()) >=
+                              values.model.layers + static_cast<std::int64_t>(places->size()))
+    refuse("noop_layers", "must lie among themselves and", "layers");
   if (p.post_validation && values.model.tied)
     refuse("post_validation", "lets stages step that others wait for, so not with", "tied");
   if (values.memory.swap_activations != "off")
@@ -226,6 +236,11 @@ void configuration::require_pipeline() const {
     if (values.model.layers < parts)
       refuse("layers", ("must be at least " + std::to_string(parts) + ", the stages of").c_str(),
              "pipeline");
+    for (int stage = 0; stage < parts; ++stage)
+      if (plan.layers_of(stage).first == plan.layers_of(stage).last)
+        refuse("noop_layers",
+               ("leaves stage " + std::to_string(stage) + " without a layer, with").c_str(),
+               "layers");
   } catch (const velo::error& e) {
     const std::pair<const char*, const char*> names[] = {
         {"desc.microbatches", "accumulation"}, {"desc.chunks", "vpp"}, {"desc.ranks", "pp"}};

@@ -139,6 +139,9 @@ void configuration::add_parallel() {
   add("parallel", "pipeline", &p.pipeline,
       ("order in which they work on the micro-batches (accumulation): " + trained_pipelines())
           .c_str());
+  add("parallel", "noop_layers", &p.noop_layers,
+      "places without a layer, \"0,7\", where layers and these are dealt out evenly: a stage with "
+      "such places has fewer layers");
   add("parallel", "vpp", &p.vpp, "parts of the model that a rank has; 0: as the order has it", 0,
       1024);
   add("parallel", "timeline", &p.timeline,

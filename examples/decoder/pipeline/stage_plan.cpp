@@ -2,6 +2,8 @@
 #include "examples/decoder/pipeline/stage_plan.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <sstream>
 
 namespace decoder {
 
@@ -38,8 +40,24 @@ std::vector<std::string> pipelines() {
   return names;
 }
 
+std::optional<std::vector<std::size_t>> places_in(const std::string& list) {
+  std::vector<std::size_t> all;
+  std::istringstream from(list);
+  for (std::string each; std::getline(from, each, ',');) {
+    const bool digits =
+        std::all_of(each.begin(), each.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (each.empty() || each.size() > 4 || !digits) return std::nullopt;
+    all.push_back(std::stoul(each));
+    if (all.size() > 1 && all[all.size() - 2] >= all.back()) return std::nullopt;
+  }
+  if (!list.empty() && list.back() == ',') return std::nullopt;
+  return all;
+}
+
 stage_plan::stage_plan(const settings& values)
-    : model_(values.model), order_(schedule_of(values.parallel, values.data.accumulation, 0)) {
+    : model_(values.model),
+      empty_(places_in(values.parallel.noop_layers).value_or(std::vector<std::size_t>())),
+      order_(schedule_of(values.parallel, values.data.accumulation, 0)) {
   if (values.parallel.post_validation)
     order_of_step_ =
         schedule_of(values.parallel, values.data.accumulation, VELO_SCHEDULE_OPTIMIZER);
@@ -57,10 +75,14 @@ std::vector<int> stage_plan::stages_of(int rank) const {
 }
 
 stage_range stage_plan::layers_of(int stage) const {
-  const auto layers = static_cast<std::size_t>(model_.layers);
-  const auto place = static_cast<std::size_t>(stage % length()),
+  const std::size_t places = static_cast<std::size_t>(model_.layers) + empty_.size();
+  const auto number = static_cast<std::size_t>(stage % length()),
              all = static_cast<std::size_t>(length());
-  return {layers * place / all, layers * (place + 1) / all};
+  const auto layers_before = [&](std::size_t place) {
+    const auto end = std::lower_bound(empty_.begin(), empty_.end(), place);
+    return place - static_cast<std::size_t>(end - empty_.begin());
+  };
+  return {layers_before(places * number / all), layers_before(places * (number + 1) / all)};
 }
 
 std::vector<velo_action> stage_plan::made_again_by(int rank) const {

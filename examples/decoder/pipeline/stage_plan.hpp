@@ -1,11 +1,12 @@
 // The stages of a copy of the model, their ranks, and the order of their work.
 //
 // The order is a schedule of velo's, of the kind in the settings: `pp` ranks, micro-batches =
-// accumulation. Layers are divided evenly. With two chains (dualpipe) micro-batches enter from both
+// accumulation. Layers are divided evenly, or evenly with the places that noop_layers leaves empty. With two chains (dualpipe) micro-batches enter from both
 // ends: every stage exists twice, on a rank of either half, and each has half of the micro-batches.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 #include <velo/velo.hpp>
@@ -19,6 +20,9 @@ namespace decoder {
 
 // The names of all kinds.
 std::vector<std::string> pipelines();
+
+// The places of a list "0,7", in ascending order; nothing if it is no such list.
+std::optional<std::vector<std::size_t>> places_in(const std::string& list);
 
 class stage_plan {
  public:
@@ -45,6 +49,7 @@ class stage_plan {
   int length() const { return stages_ / chains_; }
 
   model_settings model_;
+  std::vector<std::size_t> empty_;  // places without a layer
   velo::schedule order_, order_of_step_;
   int stages_, chains_, units_;
 };

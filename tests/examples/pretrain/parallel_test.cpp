@@ -57,6 +57,9 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--tp", "2", "--ranks", "3"}, "tp = 2 must divide the 3 ranks");
   refused({"--tp", "2", "--cp", "2", "--ranks", "6"},
           "makes a copy of 4 ranks (tp * cp * pp), which must divide the 6 ranks");
+  refused(
+      {"--tp", "512", "--cp", "512", "--kv_heads", "1024", "--heads", "1024", "--hidden", "2048"},
+      "makes a copy of more than 1024 ranks");
   refused({"--sequence_parallel", "true"}, "is of ranks that share matrices, not with tp = 1");
   refused({"--cp_window", "2"}, "is of ranks that share windows, not with cp = 1");
   refused({"--cp_algorithm", "ulysses"}, "is of ranks that share windows, not with cp = 1");
