@@ -411,7 +411,7 @@ void group::abort(const char* cause) noexcept {
 // Ends the group for the fault that this rank has met before in a group or part, if any.
 void group::end(const fault& why) noexcept {
   fault known;
-  if (!link_->has_failed()) link_->fail(met_.get(known) ? known : why);
+  link_->fail(met_.get(known) ? known : why);  // also ends what the group works in, if it has ended
   if (link_->failed(known)) met_.meet(known, set_.label);
 }
 

@@ -18,6 +18,7 @@ fault met_fault::outermost(const fault& of, const std::string& label) const {
   made.culprits = rank_set();
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
     if (of.culprits.has(static_cast<int>(rank))) made.culprits.add(ranks_[rank]);
+  if (of.kind == fault::how::ended) made.cause[0] = 0;  // it names the part's rank
   core::copy_text(made.part, sizeof made.part, label.c_str());
   return made;
 }

@@ -33,9 +33,9 @@ void say_row(decoder::console& to, const row& of, double all) {
   const velo_op_counts& c = of.counts;
   const double part = all > 0 ? 100 * c.seconds / all : 0;
   if (c.least_seconds == 0)
-    return to.say("%-32s %9lld %9.3f s %5.1f %%", of.name.c_str(), static_cast<long long>(c.calls),
+    return to.say("%-40s %9lld %9.3f s %5.1f %%", of.name.c_str(), static_cast<long long>(c.calls),
                   c.seconds, part);
-  to.say("%-32s %9lld %9.3f s %5.1f %% %9.3f s %5.0f %%", of.name.c_str(),
+  to.say("%-40s %9lld %9.3f s %5.1f %% %9.3f s %5.0f %%", of.name.c_str(),
          static_cast<long long>(c.calls), c.seconds, part, c.least_seconds,
          100 * c.least_seconds / c.seconds);
 }
@@ -54,7 +54,7 @@ void count_operators(velo::context& context, const decoder::machine_rates& machi
 
 void say_operators(decoder::console& to, const velo::context& context) {
   const velo_op_counts all = velo::op_counts(context.get());
-  to.say("%-32s %9s %11s %7s %11s %7s", "operator", "calls", "time", "part", "least", "share");
+  to.say("%-40s %9s %11s %7s %11s %7s", "operator", "calls", "time", "part", "least", "share");
   for (const row& each : rows_of(context)) say_row(to, each, all.seconds);
   say_row(to, {"all", all}, all.seconds);
 }

@@ -35,7 +35,7 @@ void require_outputs(const out_folder& out, const settings& values) {
     out.require_apart("--memory_snapshot", values.memory.memory_snapshot);
   if (!values.run.gradients.empty()) {
     out.require_apart("--gradients", values.run.gradients);
-    require_replaceable_file(values.run.gradients);
+    require_replaceable_tensors(values.run.gradients);
   }
   const std::string& timeline = values.parallel.timeline;
   if (timeline.empty()) return;

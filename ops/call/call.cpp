@@ -40,17 +40,25 @@ using core::text;
        "others; velo_op_explain lists each kernel's reason");
 }
 
+// Work that waits is timed, with its waits, but not checked: its peers would have to repeat it.
 void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
-                     problem_storage& problem, core::stream& stream) {
+                     problem_storage& problem, core::stream& stream, observing asked) {
   const operator_def& def = definition_of(op);
+  const observing how = asked == observing::times ? asked : observing::nothing;
   stream.call(
       {core::demand::waits},
       [&](core::execution& on) {
         const auto nothing = [] {};
         def.waits->enter(args, problem.bytes, stream, enqueue(nothing));
+        if (__builtin_expect(how != observing::nothing, false))
+          return run_observed(op, kernel, args, problem, how, on);
         def.run(args, problem.bytes, kernel.kernels, on);
       },
-      [&] { return queued_call::make(stream, op, kernel, args, problem); },
+      [&] {
+        auto queued = queued_call::make(stream, op, kernel, args, problem);
+        queued->observe(how);
+        return queued;
+      },
       [&](queued_call& queued, const auto& put) {
         def.waits->enter(queued.args(), queued.problem(), stream, enqueue(put));
       });
@@ -66,7 +74,7 @@ void execute_plainly(op_id op, const void* args, core::stream& stream,
   if (chosen < 0) refuse_choice(op, args, problem, context);
   const operator_def& def = definition_of(op);
   const kernel_entry& kernel = def.kernels->entries[chosen];
-  if (def.waits != nullptr) return execute_waiting(op, kernel, args, problem, stream);
+  if (def.waits != nullptr) return execute_waiting(op, kernel, args, problem, stream, how);
   stream.call(
       {core::demand::computes},
       [&](core::execution& on) {
@@ -120,7 +128,7 @@ void run_timed(op_id op, const kernel_entry& kernel, const void* args,
 
 void run_observed(op_id op, const kernel_entry& kernel, const void* args,
                   const problem_storage& problem, observing how, core::execution& on) {
-  if (!problem.writes) return;
+  if (!problem.writes && definition_of(op).waits == nullptr) return;
   if (how == observing::times) return run_timed(op, kernel, args, problem, on);
   if (!can_be_checked(op, kernel))
     return definition_of(op).run(args, problem.bytes, kernel.kernels, on);

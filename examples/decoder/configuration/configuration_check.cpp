@@ -62,14 +62,14 @@ void configuration::require_fit(std::int64_t ranks) const {
   const auto& p = values.parallel;
   const std::int64_t of_copy = p.ranks_of_copy();
   if (ranks % of_copy != 0) {
-    const char* name = p.pp == of_copy ? "pp" : p.tp == of_copy ? "tp" : "cp";
-    const std::string product = of_copy == p.pp || of_copy == p.tp || of_copy == p.cp
-                                    ? std::string("must divide")
-                                    : "makes a copy of " + std::to_string(of_copy) +
-                                          " ranks (tp * cp * pp), which must divide";
-    refuse(name, (product + " the " + count + (ranks == 1 ? " rank" : " ranks") + "; --" + name +
-                  " 1 gives each the whole model")
-                     .c_str());
+    const char* name = p.tp > 1 ? "tp" : p.cp > 1 ? "cp" : "pp";
+    const bool alone = of_copy == std::max({p.tp, p.cp, p.pp});
+    const std::string those = " the " + count + (ranks == 1 ? " rank" : " ranks");
+    const std::string why =
+        alone ? "must divide" + those + "; --" + name + " 1 gives each the whole model"
+              : "makes copies of tp * cp * pp = " + std::to_string(of_copy) +
+                    " ranks, which must divide" + those;
+    refuse(name, why.c_str());
   }
   const std::int64_t copies = ranks / of_copy;
   const std::string those = std::to_string(copies) + (copies == ranks ? " ranks" : " copies");
@@ -154,6 +154,8 @@ void configuration::check_context_parallel() const {
     if (set && !rings) refuse(name, "is of ring and hybrid, not with", "cp_algorithm");
   if (p.cp_ulysses != 1 && p.cp_algorithm != "hybrid")
     refuse("cp_ulysses", "is of hybrid, not with", "cp_algorithm");
+  if (p.cp_algorithm == "hybrid" && p.cp_ulysses == 1)
+    refuse("cp_ulysses", "must be 2 or more, with", "cp_algorithm");
   if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
   require_sequence_plan();
 }
@@ -268,8 +270,13 @@ void configuration::check_memory() const {
     if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");
     if (where == "disk" && y.swap_dir.empty()) refuse(name, "needs a directory;", "swap_dir");
   }
-  const std::pair<const char*, const char*> apart[] = {
-      {"memory_trace", "log"}, {"memory_snapshot", "log"}, {"memory_snapshot", "memory_trace"}};
+  const std::pair<const char*, const char*> apart[] = {{"memory_trace", "log"},
+                                                       {"memory_snapshot", "log"},
+                                                       {"memory_snapshot", "memory_trace"},
+                                                       {"gradients", "log"},
+                                                       {"gradients", "timeline"},
+                                                       {"gradients", "memory_trace"},
+                                                       {"gradients", "memory_snapshot"}};
   for (const auto& [one, other] : apart) {
     const auto file = [&](const char* name) {
       return **std::get_if<std::string*>(&at(name).value);

@@ -127,9 +127,10 @@ void configuration::add_parallel() {
       "how these attend to each other's rows: ring (keys and values go round), ulysses (heads are "
       "exchanged for rows), hybrid (rings of neighbors that exchange heads), all_gather");
   add("parallel", "cp_window", &p.cp_window,
-      "ranks of a window in a ring of rings; 1: one ring; divides the ring", 1, 1024);
+      "ranks of a window in a ring of rings, a divisor of the ring and less; 1: one ring", 1, 1024);
   add("parallel", "cp_ulysses", &p.cp_ulysses,
-      "neighbors of a hybrid that exchange heads; divides cp", 1, 1024);
+      "neighbors that exchange heads, of a hybrid; a divisor of cp that leaves a ring of 2 or more",
+      1, 1024);
   add("parallel", "cp_kv_cache", &p.cp_kv_cache,
       "what a ring keeps for the gradient of others' keys and values: none, half (keys), full");
   add("parallel", "pp", &p.pp,

@@ -19,6 +19,7 @@ Bytef* bytes_of(std::string_view text) {
 
 double zlib_bits_per_byte(std::string_view text, std::string_view primer) {
   constexpr std::size_t most = 32768;
+  const auto bytes = static_cast<double>(text.size());
   if (primer.size() > most) primer.remove_prefix(primer.size() - most);
   z_stream z{};
   if (deflateInit(&z, Z_BEST_COMPRESSION) != Z_OK) fail("zlib: out of memory");
@@ -39,7 +40,6 @@ double zlib_bits_per_byte(std::string_view text, std::string_view primer) {
     deflate(&z, flush);
   }
   const double bits = 8.0 * static_cast<double>(z.total_out);
-  const double bytes = static_cast<double>(z.total_in);
   deflateEnd(&z);
   return bits / bytes;
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/files/safetensors.hpp"
 
 namespace decoder {
 namespace {
@@ -38,10 +39,17 @@ class file_beside {
 
 }  // namespace
 
-void require_replaceable_file(const std::string& path) {
+void require_replaceable_tensors(const std::string& path) {
   const fs::file_status now = fs::symlink_status(path);
-  if (fs::exists(now) && !fs::is_regular_file(now))
-    fail("%s: exists and is no regular file; it is left as it is", path.c_str());
+  if (fs::exists(now)) {
+    if (!fs::is_regular_file(now))
+      fail("%s: exists and is no regular file; it is left as it is", path.c_str());
+    try {
+      const safetensors_reader before(path);
+    } catch (const failure&) {
+      fail("%s: exists and holds no tensors; it is left as it is", path.c_str());
+    }
+  }
   const file_beside tried(path);
   durable_file file(tried.name());
   file.finish();

@@ -9,8 +9,9 @@
 
 namespace decoder {
 
-// Refuses what is there now, or a place where no file can be made.
-void require_replaceable_file(const std::string& path);
+// Refuses what is there now, unless it is a file that holds tensors, or a place where no file can
+// be made.
+void require_replaceable_tensors(const std::string& path);
 
 void replace_file(const std::string& path, const std::function<void(durable_file&)>& write);
 

@@ -44,6 +44,31 @@ TEST_CASE("what ranks that share a model began any others go on with") {
   compare_logs(w.losses("whole"), w.losses("log"));
 }
 
+TEST_CASE("gradients are of the first step, which no resumed run has") {
+  workplace w;
+  ended(0, w.run({"--gradients", w / "g.st", "--stop_after", "2"}));
+  std::filesystem::remove(w / "g.st");
+  const outcome refused = ended(1, run_program({"--resume", w / "out", "--gradients", w / "g.st"}));
+  CHECK_THAT(refused.text, Contains("are of the first step, which the checkpoint has done"));
+  ended(0, run_program({"--resume", w / "out"}));
+  CHECK(!std::filesystem::exists(w / "g.st"));
+}
+
+TEST_CASE("the table of operators has the time of those that wait for other ranks") {
+  workplace w;
+  const outcome done = ended(0, w.run({"--cp", "2", "--transport", "local", "--operators", "true",
+                                       "--sequence", "1024", "--steps", "3"}));
+  for (const std::string name :
+       {"context_parallel_attention ", "context_parallel_attention_backward"}) {
+    INFO(done.text);
+    std::istringstream row(done.text.substr(done.text.find(name) + name.size()));
+    double calls = 0, seconds = 0;
+    row >> calls >> seconds;
+    CHECK(calls == 6);
+    CHECK(seconds > 0);
+  }
+}
+
 TEST_CASE("what ranks cannot share is refused before they train") {
   workplace w;
   const auto refused = [&](const std::vector<std::string>& more, const char* why) {
@@ -56,7 +81,7 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--tp", "3"}, "kv_heads = 2 must be at least tp = 3");
   refused({"--tp", "2", "--ranks", "3"}, "tp = 2 must divide the 3 ranks");
   refused({"--tp", "2", "--cp", "2", "--ranks", "6"},
-          "makes a copy of 4 ranks (tp * cp * pp), which must divide the 6 ranks");
+          "tp = 2 makes copies of tp * cp * pp = 4 ranks, which must divide the 6 ranks");
   refused(
       {"--tp", "512", "--cp", "512", "--kv_heads", "1024", "--heads", "1024", "--hidden", "2048"},
       "makes a copy of more than 1024 ranks");
@@ -70,6 +95,7 @@ TEST_CASE("what ranks cannot share is refused before they train") {
           "cp_ulysses = 2 is of hybrid, not with cp_algorithm = \"ring\"");
   refused({"--cp", "4", "--cp_algorithm", "hybrid", "--cp_ulysses", "3"},
           "cp_ulysses = 3 must be a divisor of cp, 4, from 2 on");
+  refused({"--cp", "4", "--cp_algorithm", "hybrid"}, "cp_ulysses = 1 must be 2 or more, with");
   refused({"--cp", "8", "--cp_algorithm", "ulysses"}, "heads = 4 leaves 4 on a rank");
   refused({"--cp", "4", "--tp", "2", "--cp_algorithm", "ulysses"}, "heads = 4 leaves 2 on a rank");
   refused({"--cp", "2", "--cp_kv_cache", "some"}, "must be none, half or full");
@@ -86,7 +112,6 @@ TEST_CASE("what ranks cannot share is refused before they train") {
 
 TEST_CASE("the file of gradients replaces one before, and nothing else") {
   workplace w;
-  put(w / "g.st", "older");
   for (const char* ranks : {"1", "2"})
     ended(0, w.run({"--gradients", w / "g.st", "--ranks", ranks, "--transport", "local"}));
   CHECK(get(w / "g.st").size() > 10000);
@@ -99,4 +124,9 @@ TEST_CASE("the file of gradients replaces one before, and nothing else") {
     CHECK_THAT(done.text, !Contains("loss"));
   }
   CHECK(std::filesystem::is_symlink(w / "link"));
+  const std::string before = get(w / "text");
+  CHECK_THAT(ended(1, w.run({"--gradients", w / "text"})).text, Contains("holds no tensors"));
+  CHECK((get(w / "text") == before));
+  CHECK_THAT(ended(1, w.run({"--gradients", w / "x", "--log", w / "x"})).text,
+             Contains("must not be log"));
 }
