@@ -1,8 +1,9 @@
 // The stages of a copy of the model, their ranks, and the order of their work.
 //
 // The order is a schedule of velo's, of the kind in the settings: `pp` ranks, micro-batches =
-// accumulation. Layers are divided evenly, or evenly with the places that noop_layers leaves empty. With two chains (dualpipe) micro-batches enter from both
-// ends: every stage exists twice, on a rank of either half, and each has half of the micro-batches.
+// accumulation. Layers are divided evenly, or together with the places that noop_layers leaves
+// empty. With two chains (dualpipe) micro-batches enter from both ends: every stage exists twice,
+// on a rank of either half, and each has half of the micro-batches.
 #pragma once
 
 #include <cstdint>
