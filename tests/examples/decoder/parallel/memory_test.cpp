@@ -29,7 +29,8 @@ struct share {
 };
 
 double part(std::int64_t all, std::int64_t index, std::int64_t of) {
-  return static_cast<double>(all / of + (index < all % of ? 1 : 0));
+  const std::int64_t least = all / of, more = index < all % of ? 1 : 0;
+  return static_cast<double>(least + more);
 }
 
 // Without stages.

@@ -129,7 +129,7 @@ TEST_CASE("a layer cut between ranks has the bits of gather, product, sum and ad
 
 TEST_CASE("either half of the gradient of a cut layer may be left out") {
   const local_ranks all(3);
-  for (linear_case of : cases_of(3))
+  for (const linear_case& of : cases_of(3))
     for (const char* level : {"2", "1"})
       for (const linear_rank::wanted& some : {linear_rank::wanted{true, false, false},
                                               {false, true, true},
