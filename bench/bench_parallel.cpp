@@ -21,7 +21,7 @@
 #include "bench/comm/two_ranks.hpp"
 #include "bench/harness/require.hpp"
 #include "bench/harness/result.hpp"
-#include "bench/parallel/scenes.hpp"
+#include "bench/parallel/pair_rows.hpp"
 
 namespace velo::bench {
 namespace {
@@ -41,9 +41,6 @@ struct row {
   }
 };
 
-enum contender { fused, composition, contenders };
-static_assert(contenders <= board::most_calls);
-
 // One rank's tensors and calls of a row.
 class exchange {
  public:
@@ -60,7 +57,7 @@ class exchange {
       x_[i] = static_cast<unsigned char>((i * 2654435761u >> 13) % 64 + 32 * me.number);
   }
 
-  void call(int which) { which == fused ? call_fused() : compose(); }
+  void call(int which) { which == ours ? call_fused() : compose(); }
   bool is_right() const { return y_ == composed_; }
 
  private:
@@ -109,23 +106,6 @@ class exchange {
   std::vector<unsigned char> x_, between_, y_, composed_;
 };
 
-result result_of(const row& r, const char* by, const board& all) {
-  result made;
-  made.name = "sequence_all_to_all";
-  made.shape = r.text();
-  made.residency = by;
-  made.unit = "calls/s";
-  made.type = r.type;
-  made.threads = ranks;
-  const double p25 = all.slower(fused, 0.25), composed = all.slower(composition, 0.25);
-  made.rates = {1 / p25};
-  made.limits = {0};
-  made.p25s = {p25};
-  made.mins = {all.slower(fused, 0)};
-  made.add_peer("composition", 1 / composed, composed / p25);
-  return made;
-}
-
 void print(const result& made, int rounds) {
   const double us = 1e6 * made.p25s[0], ratio = made.peers[0].ratios[0];
   std::printf("%-37s %-4s %-26s %-5s %-11s %9.0f %9.0f %7.2f %5d\n", made.name.c_str(),
@@ -146,24 +126,10 @@ std::vector<row> all_rows() {
 }
 
 bool measure_exchanges(const pair_options& set, board& all, const row_taker& take) {
-  for (const row& r : all_rows())
-    for (const char* by : {"local", "shm"}) {
-      const std::string name =
-          std::string("sequence_all_to_all ") + name_of(r.type) + " " + r.text() + " " + by;
-      if (name.find(set.filter) == std::string::npos) continue;
-      all.rounds = board::most_rounds;
-      const rank_body body = [&](const rank_of& me) {
-        exchange one(r, me);
-        alternate(me, all, set.seconds, contenders, [&one](int which) { one.call(which); });
-        if (!one.is_right()) all.wrong = 1;
-      };
-      (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
-      if (all.wrong != 0) {
-        std::fprintf(stderr, "bench_parallel: wrong bits: %s\n", name.c_str());
-        return false;
-      }
-      take(result_of(r, by, all), all.rounds);
-    }
+  for (const row& r : all_rows()) {
+    const pair_row of{"sequence_all_to_all", r.type, r.text(), "composition"};
+    if (!measure_pair<exchange>(of, r, set, all, take)) return false;
+  }
   return true;
 }
 

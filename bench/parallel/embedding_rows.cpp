@@ -4,10 +4,8 @@
 // the indices of the other rank, and velo_group_all_reduce of y. The composition gets its indices
 // ready made. Results are held against the composition's, bit for bit. y of 16 tokens fits the
 // second cache; that of 4096, 32 MiB in float32, comes from memory.
-#include <cstring>
-
 #include "bench/harness/require.hpp"
-#include "bench/parallel/scenes.hpp"
+#include "bench/parallel/pair_rows.hpp"
 
 namespace velo::bench {
 namespace {
@@ -24,9 +22,6 @@ struct row {
            (in_cache() ? " in cache" : " from memory");
   }
 };
-
-enum contender { fused, composition, contenders };
-static_assert(contenders <= board::most_calls);
 
 // One rank's tensors and calls of a row.
 class lookups {
@@ -47,7 +42,7 @@ class lookups {
     }
   }
 
-  void call(int which) const { which == fused ? call_fused() : compose(); }
+  void call(int which) const { which == ours ? call_fused() : compose(); }
   bool is_right() const { return y_ == composed_; }
 
  private:
@@ -95,47 +90,15 @@ class lookups {
   std::vector<std::int64_t> indices_, own_;
 };
 
-result result_of(const row& r, const char* by, const board& all) {
-  result made;
-  made.name = "vocab_parallel_embedding";
-  made.shape = r.text();
-  made.residency = by;
-  made.unit = "calls/s";
-  made.type = r.type;
-  made.threads = ranks;
-  const double p25 = all.slower(fused, 0.25), composed = all.slower(composition, 0.25);
-  made.rates = {1 / p25};
-  made.limits = {0};
-  made.p25s = {p25};
-  made.mins = {all.slower(fused, 0)};
-  made.add_peer("composition", 1 / composed, composed / p25);
-  return made;
-}
-
 }  // namespace
 
 bool measure_embeddings(const pair_options& set, board& all, const row_taker& take) {
   for (const dtype type : {dtype::f32, dtype::bf16})
-    for (const std::int64_t tokens : {16, 4096})
-      for (const char* by : {"local", "shm"}) {
-        const row r{type, tokens};
-        const std::string name =
-            std::string("vocab_parallel_embedding ") + name_of(type) + " " + r.text() + " " + by;
-        if (name.find(set.filter) == std::string::npos) continue;
-        all.rounds = board::most_rounds;
-        const rank_body body = [&](const rank_of& me) {
-          const lookups one(r, me);
-          const auto call = [&one](int which) { one.call(which); };
-          alternate(me, all, set.seconds, contenders, call, r.in_cache());
-          if (!one.is_right()) all.wrong = 1;
-        };
-        (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
-        if (all.wrong != 0) {
-          std::fprintf(stderr, "bench_parallel: wrong result: %s\n", name.c_str());
-          return false;
-        }
-        take(result_of(r, by, all), all.rounds);
-      }
+    for (const std::int64_t tokens : {16, 4096}) {
+      const row r{type, tokens};
+      const pair_row of{"vocab_parallel_embedding", type, r.text(), "composition", r.in_cache()};
+      if (!measure_pair<lookups>(of, r, set, all, take)) return false;
+    }
   return true;
 }
 

@@ -11,7 +11,7 @@
 
 #include "bench/harness/require.hpp"
 #include "bench/parallel/attention_calls.hpp"
-#include "bench/parallel/scenes.hpp"
+#include "bench/parallel/pair_rows.hpp"
 
 namespace velo::bench {
 namespace {
@@ -32,10 +32,7 @@ struct row {
   }
 };
 
-enum contender { composition, fused, contenders };
-static_assert(contenders <= board::most_calls);
-
-// What a contender writes.
+// The results of a contender.
 struct results {
   explicit results(const row& r)
       : y(r.type, first_rows(r.by_outputs ? r.m : r.m / ranks), 1, r.n, 11),
@@ -65,7 +62,7 @@ class layer {
         composed_(r) {}
 
   void call(int which) const {
-    if (which == composition) return r_.by_outputs ? compose_column() : compose_row();
+    if (which == peer) return r_.by_outputs ? compose_column() : compose_row();
     r_.by_outputs ? call_column() : call_row();
   }
   bool is_right() const {
@@ -170,23 +167,6 @@ class layer {
   const results fused_, composed_;
 };
 
-result result_of(const row& r, const char* by, const board& all) {
-  result made;
-  made.name = r.name();
-  made.shape = r.text();
-  made.residency = by;
-  made.unit = "calls/s";
-  made.type = r.type;
-  made.threads = ranks;
-  const double p25 = all.slower(fused, 0.25), composed = all.slower(composition, 0.25);
-  made.rates = {1 / p25};
-  made.limits = {0};
-  made.p25s = {p25};
-  made.mins = {all.slower(fused, 0)};
-  made.add_peer("composition", 1 / composed, composed / p25);
-  return made;
-}
-
 // Layers of hidden 512 and 1024: of attention and of the feed-forward part.
 std::vector<row> all_rows() {
   std::vector<row> rows;
@@ -204,22 +184,8 @@ std::vector<row> all_rows() {
 
 bool measure_linears(const pair_options& set, board& all, const row_taker& take) {
   for (const row& r : all_rows())
-    for (const char* by : {"local", "shm"}) {
-      const std::string name = r.name() + " " + name_of(r.type) + " " + r.text() + " " + by;
-      if (name.find(set.filter) == std::string::npos) continue;
-      all.rounds = board::most_rounds;
-      const rank_body body = [&](const rank_of& me) {
-        const layer one(r, me);
-        alternate(me, all, set.seconds, contenders, [&one](int which) { one.call(which); });
-        if (!one.is_right()) all.wrong = 1;
-      };
-      (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
-      if (all.wrong != 0) {
-        std::fprintf(stderr, "bench_parallel: wrong bits: %s\n", name.c_str());
-        return false;
-      }
-      take(result_of(r, by, all), all.rounds);
-    }
+    if (!measure_pair<layer>({r.name(), r.type, r.text(), "composition"}, r, set, all, take))
+      return false;
   return true;
 }
 

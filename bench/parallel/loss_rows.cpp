@@ -12,7 +12,7 @@
 
 #include "bench/harness/require.hpp"
 #include "bench/parallel/attention_calls.hpp"
-#include "bench/parallel/scenes.hpp"
+#include "bench/parallel/pair_rows.hpp"
 
 namespace velo::bench {
 namespace {
@@ -35,9 +35,6 @@ struct row {
   // A gradient is rounded to its type; losses are float32, but of two orders of summation.
   double bound() const { return gradient && type == dtype::bf16 ? 0x1p-7 : 1e-5; }
 };
-
-enum contender { whole, cut, contenders };
-static_assert(contenders <= board::most_calls);
 
 // The tensors of some classes, and the arguments that both operators have.
 class class_range {
@@ -109,14 +106,14 @@ class losses {
         me_(me),
         whole_(r, 0, classes),
         own_(r, me.number * classes / ranks, classes / ranks) {
-    for (const int which : {whole, cut}) forward(which);  // for the gradients
+    for (const int which : {peer, ours}) forward(which);  // for the gradients
   }
   void call(int which) const { r_.gradient ? gradient(which) : forward(which); }
   bool is_right() const { return own_.difference(whole_, r_.gradient) <= r_.bound(); }
 
  private:
   void forward(int which) const {
-    if (which == whole) {
+    if (which == peer) {
       velo_cross_entropy_args args = VELO_CROSS_ENTROPY_ARGS_INIT;
       whole_.set_forward(args);
       args.reduction = VELO_REDUCTION_NONE;
@@ -128,7 +125,7 @@ class losses {
     require(velo_vocab_parallel_cross_entropy(me_.stream, &args));
   }
   void gradient(int which) const {
-    if (which == whole) {
+    if (which == peer) {
       velo_cross_entropy_backward_args args = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
       whole_.set_gradient(args);
       args.reduction = VELO_REDUCTION_NONE;
@@ -146,23 +143,6 @@ class losses {
   const class_range whole_, own_;
 };
 
-result result_of(const row& r, const char* by, const board& all) {
-  result made;
-  made.name = r.name();
-  made.shape = r.text();
-  made.residency = by;
-  made.unit = "calls/s";
-  made.type = r.type;
-  made.threads = ranks;
-  const double p25 = all.slower(cut, 0.25), of_whole = all.slower(whole, 0.25);
-  made.rates = {1 / p25};
-  made.limits = {0};
-  made.p25s = {p25};
-  made.mins = {all.slower(cut, 0)};
-  made.add_peer("whole", 1 / of_whole, of_whole / p25);
-  return made;
-}
-
 std::vector<row> all_rows() {
   std::vector<row> rows;
   for (const dtype type : {dtype::f32, dtype::bf16})
@@ -174,24 +154,10 @@ std::vector<row> all_rows() {
 }  // namespace
 
 bool measure_losses(const pair_options& set, board& all, const row_taker& take) {
-  for (const row& r : all_rows())
-    for (const char* by : {"local", "shm"}) {
-      const std::string name = r.name() + " " + name_of(r.type) + " " + r.text() + " " + by;
-      if (name.find(set.filter) == std::string::npos) continue;
-      all.rounds = board::most_rounds;
-      const rank_body body = [&](const rank_of& me) {
-        const losses one(r, me);
-        const auto call = [&one](int which) { one.call(which); };
-        alternate(me, all, set.seconds, contenders, call, r.in_cache());
-        if (!one.is_right()) all.wrong = 1;
-      };
-      (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
-      if (all.wrong != 0) {
-        std::fprintf(stderr, "bench_parallel: wrong result: %s\n", name.c_str());
-        return false;
-      }
-      take(result_of(r, by, all), all.rounds);
-    }
+  for (const row& r : all_rows()) {
+    const pair_row of{r.name(), r.type, r.text(), "whole", r.in_cache()};
+    if (!measure_pair<losses>(of, r, set, all, take)) return false;
+  }
   return true;
 }
 

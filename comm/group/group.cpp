@@ -298,6 +298,7 @@ std::unique_ptr<transport> group::part(const subgroup_terms& of) {
     throw;
   }
   finish(place, ending::done);
+  met_.forget();
   return made;
 }
 
@@ -313,7 +314,9 @@ std::unique_ptr<transport> group::shrink(const subgroup_terms& of) {
   if (!link_->failed(known))
     core::fail(VELO_ERR_STATE, "group", "a group that has ended", "one that works");
   require_not_carrying(core::inside_scope());
-  return size() == 1 ? std::make_unique<self_transport>() : link_->shrink(of);
+  auto made = size() == 1 ? std::make_unique<self_transport>() : link_->shrink(of);
+  met_.forget();
+  return made;
 }
 
 void group::drop(const ticket& place, const request& what) noexcept {

@@ -30,6 +30,11 @@ void met_fault::meet(const fault& of, const std::string& label) const noexcept {
   first_->has = true;
 }
 
+void met_fault::forget() const noexcept {
+  const std::lock_guard<std::mutex> lock(first_->lock);
+  first_->has = false;
+}
+
 bool met_fault::get(fault& of) const noexcept {
   const std::lock_guard<std::mutex> lock(first_->lock);
   if (first_->has) of = first_->what;

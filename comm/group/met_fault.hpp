@@ -1,9 +1,10 @@
 // The first fault that a rank has met in a group or in one of its parts.
 //
 // A rank that has failed in one group does not come to the calls of its others. When it ends those,
-// it passes on the fault that it has met; otherwise the ranks there, and the ranks that wait for
-// those in turn, would blame one that only waited. Ranks are numbered as in the outermost group,
-// of which all others are parts, since a part's own numbers mean nothing in another. Thread-safe.
+// it passes on the fault that it has met: otherwise the ranks there would blame this one, which
+// only waited. Ranks are numbered as in the outermost group, of which all others are parts, since a
+// part's own numbers mean nothing in another. A host that makes another group from these has come
+// to terms with the fault, which is then forgotten. Thread-safe. Cost: a lock where a call fails.
 #pragma once
 
 #include <memory>
@@ -25,6 +26,7 @@ class met_fault {
   fault outermost(const fault& of, const std::string& label) const;
   void meet(const fault& of, const std::string& label) const noexcept;  // the first one stays
   bool get(fault& of) const noexcept;
+  void forget() const noexcept;
 
  private:
   struct record {

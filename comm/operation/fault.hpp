@@ -53,8 +53,8 @@ struct fault {
   // The fault of the group that this subgroup belongs to. The culprits are numbered as in that
   // group.
   bool is_outer = false;
-  // The culprits are numbered as in the outermost group, of which this one is a part or which it
-  // is. part: the label of the part where they were missed.
+  // The culprits are numbered as in the outermost group, of which all others are parts. part: the
+  // label of the part where they were missed.
   bool is_outermost = false;
   char part[32] = "";
 

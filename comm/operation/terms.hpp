@@ -78,6 +78,9 @@ struct terms {
   static constexpr std::uint64_t of_measure = 2;       // in the barrier that begins a measurement
   static constexpr std::uint64_t of_own_messages = 1;  // in a call of messages to the rank itself
 
+  // Makes a call of an operator one in whose sizes and attributes ranks must agree; `all` is their
+  // hash. Other calls hardly ever have its mark.
+  void require_same(std::uint64_t all) noexcept { counts = all | 2; }
   std::uint64_t signature() const noexcept;                 // never 0
   std::string text() const;                                 // "all_reduce of 1024 float32, sum"
   bool has_elements_of(const terms& sent) const noexcept {  // the two sides of a message

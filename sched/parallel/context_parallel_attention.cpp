@@ -263,7 +263,7 @@ comm::operation operation_of(const problem& p, const char* function) {
   what.terms.in_code = what.terms.out_code = p.dtype.code;
   what.terms.in_bits = what.terms.out_bits = p.dtype.bits;
   what.terms.count = p.plan != nullptr ? p.plan->sequence() : p.sequence();
-  what.terms.counts = p.signature | 2;  // hardly ever what other calls have
+  what.terms.require_same(p.signature);
   what.bytes = p.elements * (p.dtype.bits / 8);
   return what;
 }

@@ -65,7 +65,7 @@ comm::operation exchange_of(const problem& p) {
   what.terms.in_code = what.terms.out_code = VELO_DTYPE_FLOAT;
   what.terms.in_bits = what.terms.out_bits = 64;
   what.terms.count = p.sent();
-  what.terms.counts = p.signature | 2;  // hardly ever what other calls have
+  what.terms.require_same(p.signature);
   what.set_count(p.sent());
   what.out_count = p.sent() * p.in.size();
   return what;

@@ -14,7 +14,7 @@ comm::operation table_cut::exchange(int ranks, std::uint64_t signature, const ch
   what.terms.in_code = what.terms.out_code = VELO_DTYPE_INT;
   what.terms.in_bits = what.terms.out_bits = 64;
   what.terms.count = words;
-  what.terms.counts = signature | 2;  // hardly ever what other calls have
+  what.terms.require_same(signature);
   what.set_count(words);
   what.out_count = words * ranks;
   return what;

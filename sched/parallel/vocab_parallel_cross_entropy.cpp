@@ -111,7 +111,7 @@ comm::operation operation_of(const problem& p) {
   what.terms.in_bits = what.terms.out_bits = 32;
   const std::int64_t count = p.tokens * static_cast<std::int64_t>(sizeof(class_part) / 4);
   what.terms.count = count;
-  what.terms.counts = p.signature | 2;  // hardly ever what other calls have
+  what.terms.require_same(p.signature);
   what.set_count(count);
   what.out_count = count * p.in.size();
   return what;

@@ -141,7 +141,7 @@ comm::operation moves_of(const problem& p) {
   what.terms.in_code = what.terms.out_code = p.dtype.code;
   what.terms.in_bits = what.terms.out_bits = p.dtype.bits;
   what.terms.count = p.part_tokens * p.n;
-  what.terms.counts = p.signature | 2;
+  what.terms.require_same(p.signature);
   return what;
 }
 

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "examples/decoder/data/vocabulary.hpp"
-#include "examples/decoder/data/windows.hpp"
+#include "examples/decoder/data/window_writer.hpp"
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/random.hpp"
 #include "examples/decoder/ranks/interrupt.hpp"

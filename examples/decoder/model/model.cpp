@@ -150,7 +150,7 @@ void model::embed(const pass& now, activations& of) const {
   if (!tensor.cuts_rows() || tensor.divides(now.batch.tokens()))
     return look_up(y, tensor.cuts_rows());
   buffer memory;  // the operator cuts rows evenly alone
-  const velo::tensor_view all = all_rows::whole(now, y, memory);
+  const velo::tensor_view all = room_for_all(now, y, memory);
   look_up(all, false);
   const std::int64_t row = settings_.hidden * (type_.bits / 8);
   std::memcpy(of.residual[0].data(), memory.data() + tensor.first_row(now.batch.tokens()) * row,

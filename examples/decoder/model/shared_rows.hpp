@@ -1,12 +1,23 @@
-// Rows that tensor ranks share, for the length of a product: all rows from those of the residual
-// stream, and sums of products that go back to it.
+// Rows that tensor ranks share for the length of a product: all rows, gathered from the residual
+// stream, and sums of products, scattered back to it.
 //
-// Without tensor ranks either is the rank's own tensor, and nothing is taken.
+// Where rows are not cut, both are the rank's own tensor, and no memory is taken. Cost: a gather or
+// a sum over the tensor ranks, and a workspace of all rows.
 #pragma once
 
 #include "examples/decoder/model/activations.hpp"
 
 namespace decoder {
+
+// A tensor in `memory` for the rows of all tensor ranks, [tokens, width], of which `own` has this
+// rank's.
+inline velo::tensor_view room_for_all(const pass& now, const velo::tensor_view& own,
+                                      buffer& memory) {
+  const velo_dtype type = own.type();
+  memory =
+      now.memory.take(now.room.tokens() * own.size(1) * (type.bits / 8), VELO_PURPOSE_WORKSPACE);
+  return {memory.data(), type, {now.batch.tokens(), own.size(1)}};
+}
 
 // The rows of all tensor ranks, [tokens, width], from this rank's rows of the residual stream.
 class all_rows {
@@ -14,18 +25,10 @@ class all_rows {
   all_rows(const pass& now, const velo::tensor_view& own) : view_(own) {
     const tensor_parallel& tensor = now.parallel.tensor;
     if (!tensor.cuts_rows()) return;
-    view_ = whole(now, own, memory_);
+    view_ = room_for_all(now, own, memory_);
     tensor.gather(now.stream, own, view_);
   }
   const velo::tensor_view& view() const { return view_; }
-
-  // A buffer of the size of all rows.
-  static velo::tensor_view whole(const pass& now, const velo::tensor_view& own, buffer& memory) {
-    const velo_dtype type = own.type();
-    memory =
-        now.memory.take(now.room.tokens() * own.size(1) * (type.bits / 8), VELO_PURPOSE_WORKSPACE);
-    return {memory.data(), type, {now.batch.tokens(), own.size(1)}};
-  }
 
  private:
   buffer memory_;
@@ -37,7 +40,7 @@ class all_rows {
 class summed_rows {
  public:
   summed_rows(const pass& now, const velo::tensor_view& own) : now_(now), own_(own), view_(own) {
-    if (now.parallel.tensor.cuts_rows()) view_ = all_rows::whole(now, own, memory_);
+    if (now.parallel.tensor.cuts_rows()) view_ = room_for_all(now, own, memory_);
   }
   const velo::tensor_view& view() const { return view_; }
   void finish() const {

@@ -12,7 +12,7 @@
 #include <vector>
 #include <velo/velo.hpp>
 
-#include "examples/decoder/data/windows.hpp"
+#include "examples/decoder/data/window_writer.hpp"
 #include "examples/decoder/ranks/member.hpp"
 #include "examples/decoder/weights/layout.hpp"
 

@@ -12,6 +12,7 @@
 #include "examples/decoder/checkpoint/checkpoint.hpp"
 #include "examples/decoder/checkpoint/parity_trace.hpp"
 #include "examples/decoder/data/corpus.hpp"
+#include "examples/decoder/data/window_writer.hpp"
 #include "examples/decoder/data/windows.hpp"
 #include "examples/decoder/model/model.hpp"
 #include "examples/decoder/optimizer/optimizer.hpp"

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-#include "examples/decoder/data/windows.hpp"
+#include "examples/decoder/data/window_writer.hpp"
 #include "examples/decoder/ranks/member.hpp"
 
 namespace decoder {

@@ -78,7 +78,7 @@ comm::operation operation_of(const linear_problem& p, comm::collective kind, std
   overlap_problem typed{};
   typed.dtype = p.dtype;
   comm::operation what = operation_of(typed, kind, count, p.function);
-  what.terms.counts = p.signature | 2;  // hardly ever what other calls have
+  what.terms.require_same(p.signature);
   return what;
 }
 
@@ -178,7 +178,7 @@ comm::operation all_reduce_of(const linear_problem& p, std::int64_t width,
 }
 
 void mark_sliced(comm::operation& what, std::uint64_t cut_signature) {
-  what.terms.counts = comm::mixed(what.terms.counts + cut_signature) | 2;
+  what.terms.require_same(comm::mixed(what.terms.counts + cut_signature));
 }
 
 void enter_linear(linear_problem& p, const comm::operation& opening, core::stream& on,

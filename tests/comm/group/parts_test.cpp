@@ -403,3 +403,27 @@ TEST_CASE("all ranks name the one that was missed in a part, and the part") {
     CHECK(std::string(all[at(rank)].got).find("rank 5 not there") != std::string::npos);
   }
 }
+
+TEST_CASE("a rank that has made another part does not pass on a fault from before") {
+  const local_ranks ranks(3);
+  std::vector<velo_error_info> first(3), second(3);
+  ranks.require([&](const rank_of_group& me) {
+    const auto end_of_part = [&](int ends, velo_error_info& info) {
+      info = VELO_ERROR_INFO_INIT;
+      const part_of one(me.group, {2, 1, 0});
+      std::int64_t value = 1;
+      sum(me.stream, one.group, value);
+      if (me.rank == ends) velo_group_abort(one.group);
+      while (sum(me.stream, one.group, value) == VELO_OK) {
+      }
+      velo_last_error(&info);
+      return velo_group_barrier(me.stream, me.group);
+    };
+    const velo_status done = end_of_part(1, first[at(me.rank)]);
+    return done == VELO_OK ? end_of_part(0, second[at(me.rank)]) : done;
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK(std::string(first[at(rank)].got) == "an abort by rank 1");
+    CHECK(std::string(second[at(rank)].got) == "an abort by rank 0");
+  }
+}

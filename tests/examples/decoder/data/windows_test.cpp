@@ -5,6 +5,7 @@
 #include <set>
 
 #include "examples/decoder/data/vocabulary.hpp"
+#include "examples/decoder/data/window_writer.hpp"
 #include "examples/decoder/optimizer/learning_rate.hpp"
 #include "examples/decoder/random.hpp"
 #include "examples/decoder/report/flops.hpp"
@@ -88,4 +89,17 @@ TEST_CASE("the arithmetic of a step follows the formula") {
   const double matrices = 8 * (512.0 * (512 + 2 * 256) + 512 * 512 + 3 * 512 * 1408) + 260 * 512;
   CHECK(matrix_parameters(m) == matrices);
   CHECK(step_flops(m, d) == 6 * matrices * 4096 + 12.0 * 8 * 8 * 512 * 512 * 512 / 2);
+}
+
+TEST_CASE("a rank writes its rows of a window, whose inputs and targets cross ranks") {
+  const held_rows rows(8, {0, 2, 5, 8});
+  CHECK(rows.count() == 5);
+  CHECK(rows.positions() == std::vector<std::int64_t>{0, 1, 5, 6, 7});
+  window_writer writer(rows);
+  std::vector<std::int32_t> inputs(10, -1), targets(10, -1);
+  writer.write({"abcdefg", 1}, 1, inputs.data(), targets.data());  // a byte short, the first unseen
+  constexpr std::int32_t none = -1, not_counted = -100;
+  CHECK(inputs == std::vector<std::int32_t>{none, none, none, none, none, bos, 'a', 'e', 'f', pad});
+  CHECK(targets == std::vector<std::int32_t>{none, none, none, none, none, not_counted, 'b', 'f',
+                                             'g', not_counted});
 }
