@@ -36,7 +36,9 @@ struct data_settings {
   std::int64_t batch = 16;        // windows a micro-batch, of all ranks together
   std::int64_t accumulation = 1;  // micro-batches a step
   std::int64_t validation_bytes = 262144;
+  std::string documents = "false";  // "true": files, or "lines"; windows are packed from them
 
+  bool has_documents() const { return documents != "false"; }
   std::int64_t step_tokens() const { return sequence * batch * accumulation; }
 };
 

@@ -95,6 +95,15 @@ std::string parameters_of(const trainer& of) {
   return scaled(static_cast<double>(of.weights().count())) + " parameters";
 }
 
+void say_documents(console& to, const settings& values, const corpus& text, const trainer& of) {
+  const packing& packed = of.windows().packed();
+  const auto rows = static_cast<double>(packed.windows() * values.data.sequence);
+  const auto used = static_cast<double>(of.windows().targets(0, packed.windows()));
+  to.say("       %zu documents in %lld windows, %.1f %% of them padding; %zu to validate with",
+         text.training_ends.size(), static_cast<long long>(packed.windows()),
+         100 * (1 - used / rows), text.validation_ends.size());
+}
+
 void introduce(console& to, const settings& values, const corpus& text, const trainer& of,
                const member& rank, std::int64_t peak, const machine_rates& machine) {
   const model_settings& m = values.model;
@@ -109,6 +118,7 @@ void introduce(console& to, const settings& values, const corpus& text, const tr
          static_cast<double>(text.validation.size()) / 1024);
   if (text.binary_files > 0)
     to.say("       %zu binary file%s skipped", text.binary_files, plural(text.binary_files));
+  if (of.windows().has_documents()) say_documents(to, values, text, of);
   to.say("to     %s", values.run.out.c_str());
   if (peak != 0) say_peak(to, of, peak);
   say_ranks(to, values, rank);

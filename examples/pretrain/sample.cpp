@@ -16,7 +16,7 @@ std::string sample_from(const checkpoint_reader& saved, const settings& values,
   model writer(memory, context, loaded, values.model, values.data.sequence, false);
   activations batch(memory, values.model.layers, {1, values.data.sequence});
   writer.refresh(context.inline_stream());
-  return generate(context.inline_stream(), writer, batch, prompt, values.run);
+  return generate(context.inline_stream(), writer, batch, prompt, values);
 }
 
 void sample(arguments& with) {

@@ -37,7 +37,8 @@ class run {
         memory_(rank.memory()),
         context_(rank.context()),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
-                          static_cast<std::size_t>(values_.data.validation_bytes))),
+                          static_cast<std::size_t>(values_.data.validation_bytes),
+                          documents_named(values_.data.documents))),
         trainer_(rank, values_, text_),
         peak_(keep_to_budget(config_, trainer_, memory_)),
         console_(rank.leads()) {
@@ -191,7 +192,7 @@ class run {
     console_.show("validating ..");
     memory_.note("validation");
     const std::optional<double> bits = validation_bits_per_byte(
-        rank_, values_.data.sequence, text_.validation, trainer_.windows_at_once(),
+        rank_, values_.data.sequence, text_, trainer_.windows_at_once(),
         [&](const window* all, std::int64_t count) { return trainer_.nats(all, count); });
     if (!bits) return interrupted_run(), false;
     if (rank_.leads() && !std::isfinite(*bits))
@@ -265,7 +266,7 @@ class run {
   std::string write_on(const std::string& prompt) {
     if (rank_.holds_whole_model())
       return generate(context_.inline_stream(), trainer_.model(), trainer_.activations(), prompt,
-                      values_.run);
+                      values_);
     return sample_from(checkpoint_reader(out_->checkpoint()), values_, prompt);
   }
 

@@ -2,8 +2,8 @@
 
 pretrain leaves its initial weights, first gradients and symbols in a trace directory and its losses
 in a log; the same Llama-style decoder in torch, trained from them with torch's own AdamW, must have
-every first gradient within 1e-5 (norm-wise) and every step's loss within 1e-4 (relative). Usage:
-training_test.py PRETRAIN
+every first gradient within 1e-5 (norm-wise) and every step's loss within 1e-4 (relative): with one
+text, and with lines as documents, of which none sees another. Usage: training_test.py PRETRAIN
 """
 import array
 import json
@@ -20,6 +20,7 @@ F = torch.nn.functional
 PRETRAIN = sys.argv[1]
 STEPS, HIDDEN, LAYERS, HEADS, KV_HEADS, INNER = 50, 64, 2, 4, 2, 176
 VOCAB, SEQUENCE, BATCH, MICRO_BATCHES = 260, 64, 4, 2
+BOS, NOT_COUNTED = 256, -100
 THETA, NORM_EPSILON, WEIGHT_DECAY, CLIP = 10000.0, 1e-5, 0.1, 1.0
 
 
@@ -47,13 +48,19 @@ def rotate(x, cos, sin):
 
 
 def forward(w, symbols):
-    """Logits of [batch, sequence] symbols; Hugging Face's Llama with its weight names."""
+    """Logits of [batch, sequence] symbols; Hugging Face's Llama with its weight names. Each BOS
+    begins a document, at position 0."""
     batch, length = symbols.shape
     width = HIDDEN // HEADS
+    places = torch.arange(length)
+    begins = symbols == BOS
+    position = places - torch.where(begins, places, 0).cummax(-1).values
     frequency = THETA ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-    angle = torch.outer(torch.arange(length, dtype=torch.float64), frequency)
+    angle = (position[..., None] * frequency)[:, None]
     cos, sin = (torch.cat((t, t), -1).float() for t in (angle.cos(), angle.sin()))
-    mask = torch.full((length, length), float("-inf")).triu(1)
+    document = begins.cumsum(-1)
+    hidden = (document[:, :, None] != document[:, None, :]) | (places[:, None] < places)
+    mask = torch.zeros(hidden.shape).masked_fill(hidden, float("-inf"))[:, None]
 
     def norm(x, name):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + NORM_EPSILON) * w[name]
@@ -79,14 +86,15 @@ def forward(w, symbols):
     return F.linear(norm(x, "model.norm.weight"), w["lm_head.weight"])
 
 
-def run_pretrain(directory):
+def run_pretrain(directory, documents):
     """Runs the main job; its log lines and trace directory."""
     log, trace = os.path.join(directory, "log.jsonl"), os.path.join(directory, "trace")
     settings = {
         "hidden": HIDDEN, "layers": LAYERS, "heads": HEADS, "kv_heads": KV_HEADS, "inner": INNER,
         "vocab": VOCAB, "dtype": "f32", "rope_theta": THETA, "norm_epsilon": NORM_EPSILON,
         "sequence": SEQUENCE, "batch": BATCH, "accumulation": MICRO_BATCHES, "steps": STEPS,
-        "warmup": 5, "learning_rate": 1e-3, "clip": CLIP, "weight_decay": WEIGHT_DECAY,
+        "documents": documents, "warmup": 5, "learning_rate": 1e-3, "clip": CLIP,
+        "weight_decay": WEIGHT_DECAY,
         "sample_bytes": 0, "validation_bytes": 8192, "log": log, "trace": trace,
         "out": os.path.join(directory, "out")
     }
@@ -99,9 +107,9 @@ def run_pretrain(directory):
     return [line for line in lines if "loss" in line], trace
 
 
-def main():
+def compare(documents):
     with tempfile.TemporaryDirectory() as directory:
-        lines, trace = run_pretrain(directory)
+        lines, trace = run_pretrain(directory, documents)
         weights = safetensors(os.path.join(trace, "weights.safetensors"))
         gradients = safetensors(os.path.join(trace, "gradients.safetensors"))
         symbols = array.array("i")
@@ -121,9 +129,10 @@ def main():
     for step, line in enumerate(lines):
         adamw.zero_grad()
         total = 0.0
+        counted = int((windows[step][:, 1] != NOT_COUNTED).sum())
         for inputs, targets in windows[step]:
-            loss = F.cross_entropy(forward(w, inputs).flatten(0, 1),
-                                   targets.flatten()) / MICRO_BATCHES
+            loss = F.cross_entropy(forward(w, inputs).flatten(0, 1), targets.flatten(),
+                                   ignore_index=NOT_COUNTED, reduction="sum") / counted
             loss.backward()
             total += float(loss)
         if step == 0:
@@ -141,10 +150,11 @@ def main():
         assert far <= 1e-4, f"step {step}: loss {line['loss']} here, {total} in torch"
     assert lines[-1]["loss"] < 0.8 * lines[0]["loss"], "the model did not learn"
     print(
-        f"{STEPS} steps: losses within {worst_loss:.1e}, first gradients of {len(w)} weights "
-        f"within {worst_gradient:.1e}"
+        f"documents {documents}, {STEPS} steps: losses within {worst_loss:.1e}, "
+        f"first gradients of {len(w)} weights within {worst_gradient:.1e}"
     )
 
 
 if __name__ == "__main__":
-    main()
+    for kind in ("false", "lines"):
+        compare(kind)

@@ -37,6 +37,8 @@ void configuration::check() {
     refuse("hidden", "divided by heads must be even for the rotary embedding;", "heads");
   if (m.dtype != "bf16" && m.dtype != "f32") refuse("dtype", "must be bf16 or f32");
   if (d.paths.empty()) refuse("paths", "must name a file or a directory");
+  if (d.documents != "false" && d.documents != "true" && d.documents != "lines")
+    refuse("documents", "must be false, true or lines");
   if (d.sequence * d.batch > (1LL << 31))
     refuse("batch", "times sequence must not exceed 2^31;", "sequence");
   const double kept = static_cast<double>(m.layers * (8 * m.hidden + 4 * m.inner)) *
@@ -157,6 +159,8 @@ void configuration::check_context_parallel() const {
   if (p.cp_algorithm == "hybrid" && p.cp_ulysses == 1)
     refuse("cp_ulysses", "must be 2 or more, with", "cp_algorithm");
   if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
+  if (values.data.has_documents() && values.memory.plan)
+    refuse("plan", "is of ranks with as many rows in each step, not with cp and", "documents");
   require_sequence_plan();
 }
 

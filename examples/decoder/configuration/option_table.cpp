@@ -58,6 +58,11 @@ void configuration::add_data() {
   add("data", "batch", &d.batch, "windows a micro-batch, of all ranks together", 1, many);
   add("data", "accumulation", &d.accumulation, "micro-batches whose gradients one step sums", 1,
       many);
+  add("data", "documents", &d.documents,
+      "what attention and positions begin anew with: false (nothing: the files are one text), true "
+      "(each file), lines (each line); windows are packed from whole documents, longer ones are "
+      "cut, "
+      "and each ends with a symbol of its own");
   add("data", "validation_bytes", &d.validation_bytes,
       "at most so many bytes of the validation text are used, evenly spread", 1, 1e15);
 }

@@ -1,4 +1,4 @@
-// Finding, joining and splitting text files.
+// Finding and joining text files.
 #include "examples/decoder/data/corpus.hpp"
 
 #include <algorithm>
@@ -30,6 +30,12 @@ void list_directory(const fs::path& directory, std::set<std::string>& found) {
 
 }  // namespace
 
+documents documents_named(const std::string& setting) {
+  return setting == "true"    ? documents::files
+         : setting == "lines" ? documents::lines
+                              : documents::none;
+}
+
 std::vector<std::string> list_files(const std::vector<std::string>& paths) {
   std::set<std::string> found;
   for (const std::string& path : paths) {
@@ -49,30 +55,19 @@ std::vector<std::string> list_files(const std::vector<std::string>& paths) {
   return {found.begin(), found.end()};
 }
 
-corpus split_text(std::string_view whole, std::size_t validation_bytes) {
-  corpus result;
-  std::vector<std::string_view> kept;
-  for (std::size_t at = 0, block = 0; at < whole.size(); at += block_bytes, ++block) {
-    const std::string_view text = whole.substr(at, block_bytes);
-    if (block % validation_stride == validation_stride - 1) {
-      kept.push_back(text);
-    } else {
-      result.training += text;
-    }
-  }
-  const std::size_t most = std::max<std::size_t>(1, validation_bytes / block_bytes);
-  const std::size_t count = std::min(most, kept.size());
-  for (std::size_t i = 0; i < count; ++i) result.validation += kept[i * kept.size() / count];
-  result.crc = crc32_of(0, result.training.data(), result.training.size());
-  result.crc = crc32_of(result.crc, result.validation.data(), result.validation.size());
-  return result;
-}
+namespace {
 
-corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
-                   std::size_t validation_bytes) {
+// Files one after another.
+struct joined_files {
   std::vector<std::string> files;
+  std::vector<std::size_t> ends;
   std::size_t binary = 0;
   std::string whole;
+};
+
+joined_files join_files(const std::vector<std::string>& paths) {
+  joined_files all;
+  auto& [files, ends, binary, whole] = all;
   struct stretch {
     std::size_t begin, bytes;
   };
@@ -93,6 +88,7 @@ corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
     seen.insert({crc, {whole.size(), text.size()}});
     files.push_back(path);
     whole += text;
+    ends.push_back(whole.size());
   }
   if (whole.empty() && binary > 0) {
     fail("%s: no text: %s a zero byte in the first 8 KiB, as binary files do", paths[0].c_str(),
@@ -100,19 +96,45 @@ corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
   }
   if (whole.empty())
     fail("%s: no text: there is no regular file that is not empty", paths[0].c_str());
-  corpus result = split_text(whole, validation_bytes);
-  result.files = std::move(files);
-  result.binary_files = binary;
+  return all;
+}
+
+// Refuses text that is too short to be cut into blocks and windows.
+void require_length(const corpus& result, const std::string& path, std::size_t bytes,
+                    std::size_t window) {
   if (result.validation.empty()) {
     fail(
         "%s: %zu bytes of text are too short: validation takes every tenth block of 4 KiB, so more "
         "than %zu are needed",
-        paths[0].c_str(), whole.size(), (validation_stride - 1) * block_bytes);
+        path.c_str(), bytes, (validation_stride - 1) * block_bytes);
   }
   if (result.training.size() < window) {
-    fail("%s: %zu bytes of training text are too short for a window of %zu", paths[0].c_str(),
+    fail("%s: %zu bytes of training text are too short for a window of %zu", path.c_str(),
          result.training.size(), window);
   }
+}
+
+corpus documents_of(const joined_files& all, const std::string& path, std::size_t validation_bytes,
+                    documents how) {
+  const bool lines = how == documents::lines;
+  const std::vector<std::size_t> ends = lines ? line_ends(all.whole, all.ends) : all.ends;
+  if (ends.size() < validation_stride)
+    fail("%s: %zu %s%s too few: validation takes every tenth document, so %zu are needed",
+         path.c_str(), ends.size(), lines ? "line" : "file", ends.size() == 1 ? " is" : "s are",
+         validation_stride);
+  return split_documents(all.whole, ends, validation_bytes);
+}
+
+}  // namespace
+
+corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
+                   std::size_t validation_bytes, documents how) {
+  joined_files all = join_files(paths);
+  corpus result = how == documents::none ? split_text(all.whole, validation_bytes)
+                                         : documents_of(all, paths[0], validation_bytes, how);
+  result.files = std::move(all.files);
+  result.binary_files = all.binary;
+  if (how == documents::none) require_length(result, paths[0], all.whole.size(), window);
   return result;
 }
 

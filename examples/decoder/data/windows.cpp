@@ -23,24 +23,32 @@ std::uint64_t permuted(std::uint64_t index, std::uint64_t count, const random_st
   return index;
 }
 
-}  // namespace
-
-windows::windows(std::int64_t text_bytes, std::int64_t window_bytes, std::int64_t seed)
-    : window_(window_bytes), seed_(seed) {
-  // The phase takes the place of one window, where there are several.
+// The grid of an epoch: the phase takes the place of one window, where there are several.
+std::int64_t windows_in(std::int64_t text_bytes, std::int64_t window_bytes) {
   const std::int64_t whole = text_bytes / window_bytes;
-  per_epoch_ = whole > 1 ? whole - 1 : 1;
-  slack_ = text_bytes - per_epoch_ * window_bytes;
+  return whole > 1 ? whole - 1 : 1;
 }
 
+}  // namespace
+
+std::int64_t epoch_order::at(std::int64_t number) const {
+  const auto epoch = static_cast<std::uint64_t>(number / count_);
+  const auto index = static_cast<std::uint64_t>(number % count_);
+  return static_cast<std::int64_t>(permuted(index, static_cast<std::uint64_t>(count_),
+                                            random_stream(seed_, purpose::windows, epoch)));
+}
+
+windows::windows(std::int64_t text_bytes, std::int64_t window_bytes, std::int64_t seed)
+    : window_(window_bytes),
+      seed_(seed),
+      order_(windows_in(text_bytes, window_bytes), seed),
+      slack_(text_bytes - order_.count() * window_bytes) {}
+
 std::int64_t windows::begin(std::int64_t number) const {
-  const auto epoch = static_cast<std::uint64_t>(number / per_epoch_);
-  const auto index = static_cast<std::uint64_t>(number % per_epoch_);
-  const auto count = static_cast<std::uint64_t>(per_epoch_);
+  const auto epoch = static_cast<std::uint64_t>(number / order_.count());
   const std::uint64_t phase =
       random_stream(seed_, purpose::phase).below(static_cast<std::uint64_t>(slack_) + 1, epoch);
-  const std::uint64_t place = permuted(index, count, random_stream(seed_, purpose::windows, epoch));
-  return static_cast<std::int64_t>(phase + place * static_cast<std::uint64_t>(window_));
+  return static_cast<std::int64_t>(phase) + order_.at(number) * window_;
 }
 
 }  // namespace decoder

@@ -6,6 +6,7 @@
 // serves one micro-batch after another and takes nothing from the heap for that.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "examples/decoder/memory/run_memory.hpp"
@@ -23,6 +24,14 @@ struct batch_shape {
   std::int64_t tokens() const { return sequences * length; }
 };
 
+// The documents of a micro-batch, whose windows are then one sequence: attention and positions
+// begin anew in each.
+struct packed_documents {
+  std::vector<std::int64_t> ends;  // in the micro-batch
+  sequence_share share;            // this rank's rows of it
+  buffer positions;                // int32 [rows], in the documents
+};
+
 // The state that all calls of a pass share. Buffers are allocated for `room`, which is the batch;
 // in a dry run the batch is empty and `room` is not.
 struct pass {
@@ -31,6 +40,11 @@ struct pass {
   const rotary_table& angles;
   const model_parallel& parallel;
   batch_shape batch, room;
+  const packed_documents* documents;  // nullptr: each sequence is one
+
+  const sequence_share& share() const {
+    return documents ? documents->share : parallel.context.of_window();
+  }
 
   // The rows of the residual stream that this rank has.
   std::int64_t rows() const { return parallel.tensor.rows(batch.tokens()); }
@@ -67,13 +81,18 @@ struct layer_activations {
 
 class activations {
  public:
-  // Serves `depth` layers and micro-batches of at most `largest` sequences, all of the same rows.
-  activations(run_memory& from, std::int64_t depth, batch_shape largest)
+  // Serves `depth` layers and micro-batches of at most `largest` sequences, all of the same rows;
+  // with `packs` the documents in these sequences, of at most as many rows.
+  activations(run_memory& from, std::int64_t depth, batch_shape largest, bool packs = false)
       : residual(static_cast<std::size_t>(depth) + 1),
         layers(static_cast<std::size_t>(depth)),
         largest_(largest),
         inputs_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)),
-        targets_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)) {}
+        targets_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)) {
+    if (packs)
+      documents.emplace(packed_documents{
+          {}, {held_rows(0), {}}, from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)});
+  }
 
   // Symbols [sequences, length], at the start of these buffers. Targets below zero do not count.
   std::int32_t* inputs() const { return reinterpret_cast<std::int32_t*>(inputs_.data()); }
@@ -91,7 +110,10 @@ class activations {
   }
 
   batch_shape largest() const { return largest_; }
-  batch_shape batch() const { return {sequences, largest_.length}; }
+  batch_shape batch() const {
+    if (documents) return {1, documents->share.rows.count()};
+    return {sequences, largest_.length};
+  }
 
   // The swapper that holds a layer's activations between its passes, or nullptr. each_kept calls
   // f(buffer) for each that `layer` saves.
@@ -104,6 +126,11 @@ class activations {
 
   // Reduces gradients over ranks as the backward pass finishes them; nullptr with one rank.
   const data_parallel* reducer = nullptr;
+
+  std::optional<packed_documents> documents;
+  // The targets that a mean is over, of all ranks; 0: those of the sequences, as one operator
+  // counts them or, where ranks share them, all.
+  double counted = 0;
 
   // The model's own, in its dtype:
   std::int64_t sequences = 0;  // of the forward pass

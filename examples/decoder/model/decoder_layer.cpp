@@ -1,6 +1,7 @@
 // A layer's weights, and the operators of its forward pass in their order.
 #include "examples/decoder/model/decoder_layer.hpp"
 
+#include "examples/decoder/model/documents.hpp"
 #include "examples/decoder/model/shared_rows.hpp"
 
 namespace decoder {
@@ -64,18 +65,30 @@ velo::tensor_view decoder_layer::heads(const pass& now, const buffer& qkv, std::
           {now.batch.length * row, row, width, 1}};
 }
 
+// The same for attention, to which documents are one sequence: [tokens, count, head width].
+velo::tensor_view decoder_layer::attention_heads(const pass& now, const buffer& qkv,
+                                                 std::int64_t first, std::int64_t count) const {
+  const velo::tensor_view of = heads(now, qkv, first, count);
+  if (now.documents == nullptr) return of;
+  const std::int64_t width = part_.head_dim;
+  return {of.get()->data, type_, {now.batch.length, count, width}, {part_.qkv(), width, 1}};
+}
+
 // Views of the attention's output, of its softmax statistics and of what it keeps of other ranks.
 velo::tensor_view decoder_layer::per_head(const pass& now, const buffer& of) const {
+  if (now.documents) return {of.data(), type_, {now.batch.length, part_.heads, part_.head_dim}};
   return {of.data(), type_, {now.batch.sequences, now.batch.length, part_.heads, part_.head_dim}};
 }
 velo::tensor_view decoder_layer::sums(const pass& now, const buffer& of) const {
-  const context_parallel& context = now.parallel.context;
-  if (context.is_alone())
-    return {of.floats(), {now.batch.sequences, part_.heads, now.batch.length}};
-  return {of.floats(), {now.batch.sequences, context.saves().heads, context.saves().queries}};
+  const bool is_alone = now.parallel.context.is_alone();
+  if (now.documents && is_alone) return {of.floats(), {now.batch.length, part_.heads}};
+  if (is_alone) return {of.floats(), {now.batch.sequences, part_.heads, now.batch.length}};
+  const sequence_share::saved& saves = now.share().saves;
+  if (now.documents) return {of.floats(), {saves.heads, saves.queries}};
+  return {of.floats(), {now.batch.sequences, saves.heads, saves.queries}};
 }
 velo::tensor_view decoder_layer::others(const pass& now, const buffer& kept_keys) const {
-  return {kept_keys.data(), type_, {now.batch.sequences * now.parallel.context.saves().kept}};
+  return {kept_keys.data(), type_, {now.batch.sequences * now.share().saves.kept}};
 }
 
 // The product of a matrix that is cut along its outputs: of rows of all tensor ranks.
@@ -146,18 +159,16 @@ void decoder_layer::make_attention(const pass& now, const buffer& input,
       project(now, qkv_, stream(now, kept.attention_input),
               tokens(now, kept.projected, part_.qkv()));
       const velo::tensor_view rotated = heads(now, kept.projected, 0, part_.heads + part_.kv_heads);
-      velo::rotary_position_embedding(now.stream, velo::rotary_position_embedding_args()
-                                                      .x(rotated)
-                                                      .cos(now.angles.cosines())
-                                                      .sin(now.angles.sines())
-                                                      .y(rotated));
+      const rotation turned(now);
+      velo::rotary_position_embedding(
+          now.stream, turned.fill(velo::rotary_position_embedding_args().x(rotated).y(rotated)));
     });
   if (!kept.attended) attend(now, kept);
 }
 
 void decoder_layer::attend(const pass& now, layer_activations& kept) const {
   const context_parallel& context = now.parallel.context;
-  const context_parallel::saved saves = context.saves();
+  const sequence_share::saved& saves = now.share().saves;
   const std::int64_t sums = context.is_alone() ? now.room.tokens() * part_.heads
                                                : now.room.sequences * saves.heads * saves.queries;
   now.memory.make(kept.attended, bytes(now, part_.attended()));
@@ -174,28 +185,35 @@ void decoder_layer::attend(const pass& now, layer_activations& kept) const {
 
 void decoder_layer::attend_alone(const pass& now, const layer_activations& kept) const {
   const std::int64_t queries = part_.heads, keys = part_.kv_heads;
-  velo::fusion_attention(now.stream, velo::fusion_attention_args()
-                                         .query(heads(now, kept.projected, 0, queries))
-                                         .key(heads(now, kept.projected, queries, keys))
-                                         .value(heads(now, kept.projected, queries + keys, keys))
-                                         .attention_out(per_head(now, kept.attended))
-                                         .softmax_max(sums(now, kept.softmax_max))
-                                         .softmax_sum(sums(now, kept.softmax_sum))
-                                         .scale(model_.attention_scale())
-                                         .sparse_mode(velo::attention_sparse_mode::left_up_causal));
+  const velo::tensor_view query = attention_heads(now, kept.projected, 0, queries),
+                          key = attention_heads(now, kept.projected, queries, keys),
+                          value = attention_heads(now, kept.projected, queries + keys, keys),
+                          out = per_head(now, kept.attended), max = sums(now, kept.softmax_max),
+                          sum = sums(now, kept.softmax_sum);
+  auto arguments = velo::fusion_attention_args()
+                       .query(query)
+                       .key(key)
+                       .value(value)
+                       .attention_out(out)
+                       .softmax_max(max)
+                       .softmax_sum(sum)
+                       .scale(model_.attention_scale())
+                       .sparse_mode(velo::attention_sparse_mode::left_up_causal);
+  const document_ends ends(now);
+  velo::fusion_attention(now.stream, ends.fill(arguments));
 }
 
 void decoder_layer::attend_together(const pass& now, const layer_activations& kept) const {
   const std::int64_t queries = part_.heads, keys = part_.kv_heads;
-  const velo::tensor_view query = heads(now, kept.projected, 0, queries),
-                          key = heads(now, kept.projected, queries, keys),
-                          value = heads(now, kept.projected, queries + keys, keys),
+  const velo::tensor_view query = attention_heads(now, kept.projected, 0, queries),
+                          key = attention_heads(now, kept.projected, queries, keys),
+                          value = attention_heads(now, kept.projected, queries + keys, keys),
                           out = per_head(now, kept.attended), max = sums(now, kept.softmax_max),
                           sum = sums(now, kept.softmax_sum),
                           others = this->others(now, kept.kept_keys);
   auto arguments = velo::context_parallel_attention_args()
                        .group(now.parallel.context.group())
-                       .plan(now.parallel.context.plan())
+                       .plan(now.share().plan)
                        .query(query)
                        .key(key)
                        .value(value)

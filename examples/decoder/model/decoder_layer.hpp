@@ -78,6 +78,8 @@ class decoder_layer {
   velo::tensor_view column(const pass& now, const buffer& of) const;
   velo::tensor_view heads(const pass& now, const buffer& qkv, std::int64_t first,
                           std::int64_t count) const;
+  velo::tensor_view attention_heads(const pass& now, const buffer& qkv, std::int64_t first,
+                                    std::int64_t count) const;
   velo::tensor_view per_head(const pass& now, const buffer& of) const;
   velo::tensor_view sums(const pass& now, const buffer& of) const;
   velo::tensor_view others(const pass& now, const buffer& kept_keys) const;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "examples/decoder/model/decoder_layer.hpp"
+#include "examples/decoder/model/documents.hpp"
 #include "examples/decoder/model/gradients.hpp"
 #include "examples/decoder/model/shared_rows.hpp"
 
@@ -83,13 +84,14 @@ void decoder_layer::attend_backward(const pass& now, const layer_activations& ke
                                     const velo::tensor_view& attended, const buffer& qkv) const {
   const std::int64_t queries = part_.heads, keys = part_.kv_heads;
   const context_parallel& context = now.parallel.context;
-  const velo::tensor_view query = heads(now, kept.projected, 0, queries),
-                          key = heads(now, kept.projected, queries, keys),
-                          value = heads(now, kept.projected, queries + keys, keys),
+  const velo::tensor_view query = attention_heads(now, kept.projected, 0, queries),
+                          key = attention_heads(now, kept.projected, queries, keys),
+                          value = attention_heads(now, kept.projected, queries + keys, keys),
                           out = per_head(now, kept.attended), max = sums(now, kept.softmax_max),
-                          sum = sums(now, kept.softmax_sum), dquery = heads(now, qkv, 0, queries),
-                          dkey = heads(now, qkv, queries, keys),
-                          dvalue = heads(now, qkv, queries + keys, keys),
+                          sum = sums(now, kept.softmax_sum),
+                          dquery = attention_heads(now, qkv, 0, queries),
+                          dkey = attention_heads(now, qkv, queries, keys),
+                          dvalue = attention_heads(now, qkv, queries + keys, keys),
                           others = this->others(now, kept.kept_keys);
   const auto filled = [&](auto&& arguments) {
     return arguments.dy(attended)
@@ -105,15 +107,16 @@ void decoder_layer::attend_backward(const pass& now, const layer_activations& ke
         .scale(model_.attention_scale());
   };
   if (context.is_alone()) {
-    velo::fusion_attention_backward(now.stream,
-                                    filled(velo::fusion_attention_backward_args().sparse_mode(
-                                        velo::attention_sparse_mode::left_up_causal)));
+    const document_ends ends(now);
+    velo::fusion_attention_backward(
+        now.stream, ends.fill(filled(velo::fusion_attention_backward_args().sparse_mode(
+                        velo::attention_sparse_mode::left_up_causal))));
     return;
   }
   auto arguments = velo::context_parallel_attention_backward_args();
   if (kept.kept_keys) arguments.kept(others);
   velo::context_parallel_attention_backward(
-      now.stream, filled(arguments.group(context.group()).plan(context.plan())));
+      now.stream, filled(arguments.group(context.group()).plan(now.share().plan)));
 }
 
 void decoder_layer::attention_backward(const pass& now, const velo::tensor_view& gradient,
@@ -137,12 +140,10 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
   kept.softmax_max = {};
   kept.softmax_sum = {};
   const velo::tensor_view rotated = heads(now, qkv, 0, part_.heads + part_.kv_heads);
-  velo::rotary_position_embedding_backward(now.stream,
-                                           velo::rotary_position_embedding_backward_args()
-                                               .dy(rotated)
-                                               .cos(now.angles.cosines())
-                                               .sin(now.angles.sines())
-                                               .dx(rotated));
+  const rotation turned(now);
+  velo::rotary_position_embedding_backward(
+      now.stream,
+      turned.fill(velo::rotary_position_embedding_backward_args().dy(rotated).dx(rotated)));
   const velo::tensor_view projected = tokens(now, qkv, part_.qkv());
   if (!deferred)
     qkv_.weight_gradient(now.stream, all_rows(now, stream(now, kept.attention_input)).view(),

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 
 #include "examples/decoder/data/vocabulary.hpp"
@@ -18,17 +19,24 @@ namespace {
 
 constexpr int bytes = 256;
 
-// The logits of the bytes at one position. Special symbols are never drawn.
-std::array<double, bytes> byte_logits(const velo::tensor_view& logits, std::int64_t position) {
-  std::array<double, bytes> result;
+double value_at(const velo::tensor_view& of, std::int64_t i) {
+  if (of.type().bits == 32) return static_cast<double>(of.data<float>()[i]);
+  return static_cast<double>(static_cast<float>(of.data<velo::bfloat16>()[i]));
+}
+
+// The logits at one position; no other special symbol is ever drawn, nor the end if it is none.
+std::array<double, drawn_symbols> drawn_logits(const velo::tensor_view& logits,
+                                               std::int64_t position, bool ends) {
+  std::array<double, drawn_symbols> result;
   const std::int64_t row = position * logits.size(1);
-  for (int i = 0; i < bytes; ++i) {
-    result[static_cast<std::size_t>(i)] =
-        logits.type().bits == 32
-            ? static_cast<double>(logits.data<float>()[row + i])
-            : static_cast<double>(static_cast<float>(logits.data<velo::bfloat16>()[row + i]));
-  }
+  for (int i = 0; i < bytes; ++i) result[static_cast<std::size_t>(i)] = value_at(logits, row + i);
+  result.back() = ends ? value_at(logits, row + eos) : -std::numeric_limits<double>::infinity();
   return result;
+}
+
+bool are_numbers(const std::array<double, drawn_symbols>& logits) {
+  return !std::isnan(logits.back()) && std::all_of(logits.begin(), logits.end() - 1,
+                                                   [](double each) { return std::isfinite(each); });
 }
 
 // The length of the UTF-8 character at this place; 0 without one, or for one that terminals take
@@ -55,13 +63,14 @@ std::size_t character_at(const std::string& text, std::size_t at) {
 }  // namespace
 
 int draw(const double* logits, double temperature, std::int64_t top_k, double uniform) {
-  std::array<int, bytes> order;
+  std::array<int, drawn_symbols> order;
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
   if (temperature == 0) return order[0];
   const std::size_t kept =
-      top_k == 0 ? bytes : static_cast<std::size_t>(std::min<std::int64_t>(top_k, bytes));
-  std::array<double, bytes> weight{};
+      top_k == 0 ? drawn_symbols
+                 : static_cast<std::size_t>(std::min<std::int64_t>(top_k, drawn_symbols));
+  std::array<double, drawn_symbols> weight{};
   double total = 0;
   for (std::size_t i = 0; i < kept; ++i) {
     weight[i] = std::exp((logits[order[i]] - logits[order[0]]) / temperature);
@@ -76,26 +85,31 @@ int draw(const double* logits, double temperature, std::int64_t top_k, double un
 }
 
 std::string generate(const velo::stream_ref& stream, model& model, activations& batch,
-                     const std::string& prompt, const run_settings& run) {
+                     const std::string& prompt, const settings& values) {
+  const run_settings& run = values.run;
   const auto window = static_cast<std::size_t>(batch.largest().length);
   const random_stream random(run.seed, purpose::sampling);
   std::string text = prompt;
   std::size_t begin = 0;
+  batch.documents.reset();  // what follows is one
   for (std::int64_t i = 0; i < run.sample_bytes && !interrupted(); ++i) {
     while (text.size() - begin > window - 1) begin += (window + 1) / 2;
     // The whole window is computed each time; attention is causal, so the symbols after the last
     // byte do not matter.
     const std::string_view known = std::string_view(text).substr(begin);
-    write_sequence(known, batch.inputs(), batch.targets());
+    write_piece({known}, batch.inputs(), batch.targets());
     std::int32_t* inputs = batch.inputs();
     inputs[known.size()] = known.empty() ? bos : batch.targets()[known.size() - 1];
     std::fill(inputs + known.size() + 1, inputs + window, pad);
     const auto logits =
-        byte_logits(model.forward(stream, batch, 1, true), static_cast<std::int64_t>(known.size()));
-    if (!std::all_of(logits.begin(), logits.end(), [](double l) { return std::isfinite(l); }))
+        drawn_logits(model.forward(stream, batch, 1, true), static_cast<std::int64_t>(known.size()),
+                     values.data.has_documents());
+    if (!are_numbers(logits))
       fail("the model's predictions are no numbers: its weights are damaged, or training diverged");
     const double uniform = random.uniform(static_cast<std::uint64_t>(i));
-    text += static_cast<char>(draw(logits.data(), run.temperature, run.top_k, uniform));
+    const int drawn = draw(logits.data(), run.temperature, run.top_k, uniform);
+    if (drawn == bytes) break;  // eos
+    text += static_cast<char>(drawn);
   }
   return text.substr(prompt.size());
 }

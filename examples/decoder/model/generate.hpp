@@ -12,12 +12,16 @@
 
 namespace decoder {
 
-// Returns the bytes that follow `prompt`, fewer after an interrupt. Windows are as long as the
-// batch's sequences.
+// Returns the bytes that follow `prompt`: as many as the settings say, fewer after an interrupt,
+// and where the model was trained on documents at most up to the end of one. Windows are as long
+// as the batch's sequences.
 std::string generate(const velo::stream_ref& stream, model& model, activations& batch,
-                     const std::string& prompt, const run_settings& run);
+                     const std::string& prompt, const settings& values);
 
-// Draws a position from logits over bytes: by `uniform` in [0, 1), among the `top_k` likeliest (0:
+// The symbols that can be drawn: the bytes, and behind them `eos`.
+constexpr int drawn_symbols = 257;
+
+// Draws a position from so many logits: by `uniform` in [0, 1), among the `top_k` likeliest (0:
 // all), at a temperature; temperature 0 takes the likeliest.
 int draw(const double* logits, double temperature, std::int64_t top_k, double uniform);
 

@@ -29,7 +29,7 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
       ends_(part.last == static_cast<std::size_t>(settings.layers)),
       recompute_(recompute_of({}, static_cast<std::int64_t>(part.last - part.first))),
       depth_(recompute_.size()),
-      angles_(from, settings, parallel_->context.rows().positions()) {
+      angles_(from, settings, parallel_->context.of_window().rows.positions()) {
   const weight_layout& at = weights.layout();
   for (std::size_t i = part.first; i < part.last; ++i)
     layers_.emplace_back(context, weights, settings, at.layers[i], training);
@@ -58,7 +58,8 @@ void model::refresh(const velo::stream_ref& stream, const data_parallel* gathere
 
 pass model::begin(const velo::stream_ref& stream, const activations& of) const {
   const batch_shape room = memory_.is_dry_run() ? of.largest() : of.batch();
-  return {stream, memory_, angles_, *parallel_, of.batch(), room};
+  const packed_documents* documents = of.documents ? &*of.documents : nullptr;
+  return {stream, memory_, angles_, *parallel_, of.batch(), room, documents};
 }
 
 velo::tensor_view model::stream(const pass& now, const buffer& of) const {
@@ -166,13 +167,20 @@ double model::loss(const velo::stream_ref& stream, activations& of, velo::reduct
   of.lse = make_floats(now.room.tokens());
   if (is_shared()) return shared_loss(now, of, how);
   const std::int64_t tokens = now.batch.tokens();
+  const bool divides = how == velo::reduction::mean && of.counted > 0;
   velo::cross_entropy(stream, velo::cross_entropy_args()
                                   .logits(logits(now, of))
                                   .targets(velo::tensor_view(of.targets(), {tokens}))
                                   .loss(velo::tensor_view(&loss_, {}))
                                   .lse(floats(of.lse, tokens))
-                                  .reduction(how));
-  return static_cast<double>(loss_);
+                                  .reduction(divides ? velo::reduction::sum : how));
+  return static_cast<double>(loss_) / (divides ? of.counted : 1);
+}
+
+// The targets that a mean is over where ranks share the layers.
+double model::counted_by_ranks(const activations& of) const {
+  if (of.counted > 0) return of.counted;
+  return static_cast<double>(of.sequences * parallel_->context.of_window().rows.sequence());
 }
 
 // The first tensor rank returns the losses of this context rank's rows.
@@ -191,7 +199,7 @@ double model::shared_loss(const pass& now, activations& of, velo::reduction how)
   if (!parallel_->tensor.leads()) return 0;
   const double sum = std::accumulate(losses.floats(), losses.floats() + tokens, 0.0);
   if (how == velo::reduction::sum) return sum;
-  return sum / static_cast<double>(of.sequences * parallel_->context.rows().window());
+  return sum / counted_by_ranks(of);
 }
 
 // Whether the layers before this one recompute its input.

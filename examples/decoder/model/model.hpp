@@ -56,7 +56,8 @@ class model {
   // input alone.
   void make_again(const velo::stream_ref& stream, activations& of) const;
 
-  // Returns the sum or the mean of the losses of all targets that count, in nats. Follows forward.
+  // Returns the sum of the losses of all targets that count, or their mean (activations::counted),
+  // in nats. Follows forward.
   // Of ranks that share the layers each returns its part of it, and all targets count in a mean.
   double loss(const velo::stream_ref& stream, activations& of, velo::reduction how);
 
@@ -97,6 +98,7 @@ class model {
   void embed(const pass& now, activations& of) const;
   void embed_backward(const pass& now, activations& of, const buffer& gradient) const;
   void head_forward(const pass& now, activations& of, bool alone) const;
+  double counted_by_ranks(const activations& of) const;
   double shared_loss(const pass& now, activations& of, velo::reduction how) const;
   void loss_backward(const pass& now, const activations& of, double scale);
   void shared_loss_backward(const pass& now, const activations& of, double scale) const;

@@ -31,22 +31,24 @@ buffer model::backward_stage(const velo::stream_ref& stream, activations& of, do
 void model::loss_backward(const pass& now, const activations& of, double scale) {
   if (is_shared()) return shared_loss_backward(now, of, scale);
   const std::int64_t tokens = now.batch.tokens();
-  loss_gradient_ = static_cast<float>(scale);
-  velo::cross_entropy_backward(now.stream, velo::cross_entropy_backward_args()
-                                               .dloss(velo::tensor_view(&loss_gradient_, {}))
-                                               .logits(logits(now, of))
-                                               .targets(velo::tensor_view(of.targets(), {tokens}))
-                                               .lse(floats(of.lse, tokens))
-                                               .dlogits(logits(now, of)));
+  const bool divides = of.counted > 0;
+  loss_gradient_ = static_cast<float>(divides ? scale / of.counted : scale);
+  velo::cross_entropy_backward(
+      now.stream, velo::cross_entropy_backward_args()
+                      .dloss(velo::tensor_view(&loss_gradient_, {}))
+                      .logits(logits(now, of))
+                      .targets(velo::tensor_view(of.targets(), {tokens}))
+                      .lse(floats(of.lse, tokens))
+                      .dlogits(logits(now, of))
+                      .reduction(divides ? velo::reduction::sum : velo::reduction::mean));
 }
 
 // Gradients are averaged over the context ranks, which have parts of a mean.
 void model::shared_loss_backward(const pass& now, const activations& of, double scale) const {
   const std::int64_t tokens = now.batch.tokens();
-  const double targets = static_cast<double>(of.sequences * parallel_->context.rows().window());
   const buffer each = memory_.take(now.room.tokens() * 4, VELO_PURPOSE_WORKSPACE);
   std::fill_n(each.floats(), tokens,
-              static_cast<float>(scale * parallel_->context.ranks() / targets));
+              static_cast<float>(scale * parallel_->context.ranks() / counted_by_ranks(of)));
   velo::vocab_parallel_cross_entropy_backward(
       now.stream, velo::vocab_parallel_cross_entropy_backward_args()
                       .group(parallel_->tensor.group())

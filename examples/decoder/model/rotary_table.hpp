@@ -1,8 +1,8 @@
 // The angles of the rotary embedding: position p turns feature pair i by p / theta^(2i
 // / head width).
 //
-// Two tables [1, rows, 1, head width] for all layers and heads; in the half mode the second half
-// repeats the first.
+// Two tables for all layers and heads: a row for each row of a sequence, or where documents are
+// packed for each position in one; in the half mode the second half of a row repeats the first.
 #pragma once
 
 #include <vector>
@@ -19,10 +19,16 @@ class rotary_table {
   rotary_table(run_memory& from, const model_settings& model,
                const std::vector<std::int64_t>& positions);
 
-  velo::tensor_view cosines() const { return {cosines_, {1, rows_, 1, width_}}; }
-  velo::tensor_view sines() const { return {sines_, {1, rows_, 1, width_}}; }
+  // [1, rows, 1, head width] or, to be read at positions, [rows, head width].
+  velo::tensor_view cosines(bool at_positions) const { return table(cosines_, at_positions); }
+  velo::tensor_view sines(bool at_positions) const { return table(sines_, at_positions); }
 
  private:
+  velo::tensor_view table(float* of, bool at_positions) const {
+    if (at_positions) return {of, {rows_, width_}};
+    return {of, {1, rows_, 1, width_}};
+  }
+
   std::int64_t rows_, width_;
   buffer memory_;
   float *cosines_, *sines_;

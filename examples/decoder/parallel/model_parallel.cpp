@@ -32,9 +32,9 @@ velo_sequence_cache cache_of(const std::string& kept) {
 }
 
 // The sizes that the operator's outputs have for one sequence.
-context_parallel::saved saved_by(const member& rank, const velo::sequence_plan& plan,
-                                 const velo_dtype& type, std::int64_t rows,
-                                 const part_widths& widths) {
+sequence_share::saved saved_by(const member& rank, const velo::sequence_plan& plan,
+                               const velo_dtype& type, std::int64_t rows,
+                               const part_widths& widths) {
   const velo::tensor_view query(nullptr, type, {rows, widths.heads, widths.head_dim});
   const velo::tensor_view key(nullptr, type, {rows, widths.kv_heads, widths.head_dim});
   velo_shape outputs[4] = {};
@@ -88,7 +88,8 @@ void tensor_parallel::sum_gradients(const velo::stream_ref& stream,
   if (cuts_rows_) of_->group.all_reduce(stream, x, x);
 }
 
-velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths) {
+velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths,
+                                       const std::vector<std::int64_t>* documents) {
   const parallel_settings& how = values.parallel;
   velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
   desc.kind = kind_of(how.cp_algorithm);
@@ -96,6 +97,11 @@ velo::sequence_plan make_sequence_plan(const settings& values, const part_widths
   desc.ulysses = how.cp_ulysses;
   desc.window = how.cp_window;
   desc.sequence = values.data.sequence;
+  if (documents != nullptr) {
+    desc.sequence = documents->back();
+    desc.document_ends = documents->data();
+    desc.document_count = static_cast<std::int64_t>(documents->size());
+  }
   desc.heads = widths.heads;
   desc.kv_heads = widths.kv_heads;
   desc.head_dim = widths.head_dim;
@@ -104,20 +110,35 @@ velo::sequence_plan make_sequence_plan(const settings& values, const part_widths
   return velo::sequence_plan::create(desc);
 }
 
-held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t window, std::int64_t rank) {
+held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t sequence, std::int64_t rank) {
   std::vector<std::int64_t> runs(2 * static_cast<std::size_t>(plan.rows(rank, nullptr, 0)));
   plan.rows(rank, runs.data(), static_cast<std::int64_t>(runs.size()) / 2);
-  return {window, std::move(runs)};
+  return {sequence, std::move(runs)};
 }
 
 context_parallel::context_parallel(const member& rank, const settings& values,
                                    const part_widths& widths)
     : context_parallel(values.data.sequence) {
   if (rank.context_ranks().ranks == 1) return;
+  rank_ = &rank;
   of_ = &rank.context_ranks();
-  plan_ = make_sequence_plan(values, widths);
-  rows_ = sequence_rows(plan_, values.data.sequence, of_->rank);
-  saves_ = saved_by(rank, plan_, dtype_of(type_of(values.model)), rows_.count(), widths);
+  values_ = &values;
+  widths_ = widths;
+  if (!values.data.has_documents()) window_ = share(values.data.sequence, nullptr);
+}
+
+sequence_share context_parallel::of_documents(const std::vector<std::int64_t>& ends) const {
+  if (is_alone()) return {held_rows(ends.back()), {}};
+  return share(ends.back(), &ends);
+}
+
+sequence_share context_parallel::share(std::int64_t sequence,
+                                       const std::vector<std::int64_t>* documents) const {
+  velo::sequence_plan plan = make_sequence_plan(*values_, widths_, documents);
+  held_rows rows = sequence_rows(plan, sequence, of_->rank);
+  const velo_dtype type = dtype_of(type_of(values_->model));
+  const sequence_share::saved saves = saved_by(*rank_, plan, type, rows.count(), widths_);
+  return {std::move(rows), std::move(plan), saves};
 }
 
 model_parallel::model_parallel(const member& rank, const settings& values,

@@ -53,36 +53,49 @@ class tensor_parallel {
   mutable std::vector<std::int64_t> counts_;  // elements of each rank, of the last call
 };
 
-// The plan that the settings ask for, of attention with these heads. Throws velo::error where there
-// is none.
-velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths);
+// The plan that the settings ask for, of attention with these heads; over a window, or over the
+// documents with these ends. Throws velo::error where there is none.
+velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths,
+                                       const std::vector<std::int64_t>* documents = nullptr);
 
-// The rows of a window that a context rank holds.
-held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t window, std::int64_t rank);
+// The rows of a sequence that a context rank holds.
+held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t sequence, std::int64_t rank);
+
+// A context rank's share of a sequence. One that is alone holds it whole, and has no plan.
+struct sequence_share {
+  held_rows rows;
+  velo::sequence_plan plan;
+  // What attention saves of it: statistics [heads, queries] of those that this rank computes, and
+  // elements of other ranks' keys and values.
+  struct saved {
+    std::int64_t heads, queries, kept;
+  };
+  saved saves = {};
+};
 
 class context_parallel {
  public:
-  explicit context_parallel(std::int64_t window) : rows_(window) {}  // one rank
+  explicit context_parallel(std::int64_t window) : window_{held_rows(window), {}} {}  // one rank
+  // `rank` and `values` must outlive the object.
   context_parallel(const member& rank, const settings& values, const part_widths& widths);
 
   bool is_alone() const { return of_ == nullptr; }
   int ranks() const { return of_ == nullptr ? 1 : of_->ranks; }
-  const held_rows& rows() const { return rows_; }
   velo_group group() const { return of_->group; }
-  velo_sequence_plan plan() const { return plan_; }
 
-  // What attention saves of a sequence: statistics [heads, queries] of those that this rank
-  // computes, and elements of other ranks' keys and values.
-  struct saved {
-    std::int64_t heads, queries, kept;
-  };
-  const saved& saves() const { return saves_; }
+  // Of each window; where there are documents, a whole window, the most rows that a rank may have.
+  const sequence_share& of_window() const { return window_; }
+  // Of a micro-batch of documents with these ends.
+  sequence_share of_documents(const std::vector<std::int64_t>& ends) const;
 
  private:
+  sequence_share share(std::int64_t sequence, const std::vector<std::int64_t>* documents) const;
+
+  const member* rank_ = nullptr;
   const member::part* of_ = nullptr;
-  velo::sequence_plan plan_;
-  held_rows rows_;
-  saved saves_ = {};
+  const settings* values_ = nullptr;
+  part_widths widths_ = {};
+  sequence_share window_;
 };
 
 struct model_parallel {

@@ -167,9 +167,10 @@ activations& pipeline::take_work(stage& at) {
   if (at.idle.empty()) {
     const stage_range layers = plan_.layers_of(at.number);
     const batch_shape largest = {values_.data.batch / rank_.copies(),
-                                 parallel_->context.rows().count()};
+                                 parallel_->context.of_window().rows.count()};
     at.made.push_back(std::make_unique<activations>(
-        rank_.memory(), static_cast<std::int64_t>(layers.last - layers.first), largest));
+        rank_.memory(), static_cast<std::int64_t>(layers.last - layers.first), largest,
+        values_.data.has_documents()));
     at.idle.push_back(at.made.back().get());
   }
   activations& one = *at.idle.back();

@@ -56,9 +56,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       parallel_(std::make_shared<model_parallel>(rank, values, weights_.layout().widths)),
       data_parallel_(make_data_parallel(rank, weights_, sharded())),
       optimizer_(values.optimizer),
-      windows_(static_cast<std::int64_t>(text.training.size()), values.data.sequence,
-               values.run.seed),
-      writer_(parallel_->context.rows()),
+      windows_(text, values.data.sequence, values.run.seed),
+      writer_(values.data.sequence),
       recompute_(recompute_of(values.memory, values.model.layers)) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   if (sharded()) weights_.shard(rank, data_parallel_->own());
@@ -75,7 +74,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
                  stage_range{0, static_cast<std::size_t>(values.model.layers)});
   model_->recompute(recompute_);
   batch_.emplace(memory_, values.model.layers,
-                 batch_shape{windows_here(), parallel_->context.rows().count()});
+                 batch_shape{windows_here(), parallel_->context.of_window().rows.count()},
+                 values.data.has_documents());
   batch_->swap = activation_swap_.get();
 }
 
@@ -168,12 +168,18 @@ void trainer::refresh(const data_parallel* gathered) {
 
 void trainer::write_batch(std::int64_t micro_batch, class activations& into) {
   const std::int64_t first = micro_batch * values_.data.batch + rank_.copy() * windows_here();
-  for (std::int64_t i = 0; i < windows_here(); ++i) {
-    const std::int64_t begin = windows_.begin(first + i);
-    const std::string_view bytes(&text_.training[static_cast<std::size_t>(begin)],
-                                 static_cast<std::size_t>(values_.data.sequence));
-    writer_.write({bytes, 0}, i, into.inputs(), into.targets());
-  }
+  writer_.begin();
+  for (std::int64_t i = 0; i < windows_here(); ++i) writer_.add(windows_.at(first + i));
+  hand_over(into);
+  if (into.documents) into.counted = targets_of_micro_batch();
+}
+
+// The targets of a step by micro-batch and copy, whose means are averaged.
+double trainer::targets_of_micro_batch() const {
+  const data_settings& d = values_.data;
+  const std::int64_t windows = d.batch * d.accumulation;
+  return static_cast<double>(windows_.targets(steps_done_ * windows, windows)) /
+         static_cast<double>(d.accumulation * rank_.copies());
 }
 
 // Runs this rank's micro-batches, adds up their gradients, and returns their mean loss, as
@@ -298,7 +304,23 @@ void trainer::give(const std::vector<named_tensor>& all) {
 }
 
 void trainer::write_windows(const window* all, std::int64_t count, class activations& into) {
-  for (std::int64_t i = 0; i < count; ++i) writer_.write(all[i], i, into.inputs(), into.targets());
+  writer_.begin();
+  for (std::int64_t i = 0; i < count; ++i) writer_.add(all[i]);
+  hand_over(into);
+}
+
+// Copies this rank's rows of the windows written.
+void trainer::hand_over(class activations& into) const {
+  const context_parallel& context = parallel_->context;
+  if (into.documents && writer_.windows() > 0) {
+    packed_documents& of = *into.documents;
+    of.ends = writer_.ends();
+    of.share = context.of_documents(of.ends);
+    writer_.copy_positions(of.share.rows, reinterpret_cast<std::int32_t*>(of.positions.data()));
+    writer_.copy_symbols(of.share.rows, into.inputs(), into.targets());
+    return;
+  }
+  writer_.copy_symbols(context.of_window().rows, into.inputs(), into.targets());
 }
 
 void trainer::write_gradients() {

@@ -12,8 +12,8 @@
 #include "examples/decoder/checkpoint/checkpoint.hpp"
 #include "examples/decoder/checkpoint/parity_trace.hpp"
 #include "examples/decoder/data/corpus.hpp"
+#include "examples/decoder/data/training_windows.hpp"
 #include "examples/decoder/data/window_writer.hpp"
-#include "examples/decoder/data/windows.hpp"
 #include "examples/decoder/model/model.hpp"
 #include "examples/decoder/optimizer/optimizer.hpp"
 #include "examples/decoder/parallel/data_parallel.hpp"
@@ -61,6 +61,7 @@ class trainer {
     return *batch_;
   }
   const class weights& weights() const { return weights_; }
+  const training_windows& windows() const { return windows_; }
   const pipeline* stages() const { return pipeline_.get(); }  // nullptr: a whole model
 
   // The largest number of windows of a call of `nats`; the sum of their losses, as far as this rank
@@ -85,6 +86,8 @@ class trainer {
   std::int64_t windows_here() const { return values_.data.batch / rank_.copies(); }
   void write_batch(std::int64_t micro_batch, class activations& into);
   void write_windows(const window* all, std::int64_t count, class activations& into);
+  void hand_over(class activations& into) const;
+  double targets_of_micro_batch() const;
   void write_gradients();
   static void give(const std::vector<named_tensor>& all);
   double micro_batches();
@@ -112,7 +115,7 @@ class trainer {
   std::unique_ptr<pipeline> pipeline_;
   optimizer optimizer_;
   std::vector<range> counted_;  // in the gradients' norm
-  windows windows_;
+  training_windows windows_;
   window_writer writer_;
   std::vector<layer_recompute> recompute_;
   bool warm_ = false, settled_ = true;

@@ -1,40 +1,55 @@
-// Windows over blocks, in batches of as many as a pass computes.
+// Windows over blocks or documents, in batches of as many as a pass computes.
 #include "examples/decoder/train/validation.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
-#include "examples/decoder/data/corpus.hpp"
 #include "examples/decoder/ranks/interrupt.hpp"
 
 namespace decoder {
 namespace {
 
-// The windows of this copy's blocks, which all its ranks read.
-std::vector<window> windows_of(const member& rank, std::size_t length, std::string_view text) {
+// The ends of the stretches of text that are read by themselves.
+std::vector<std::size_t> stretches_of(const corpus& text) {
+  if (!text.validation_ends.empty()) return text.validation_ends;
+  std::vector<std::size_t> ends;
+  for (std::size_t at = 0; at < text.validation.size(); at += block_bytes)
+    ends.push_back(std::min(at + block_bytes, text.validation.size()));
+  return ends;
+}
+
+// The windows of this copy's stretches, which all its ranks read.
+packing windows_of(const member& rank, std::size_t length, const corpus& text) {
   const auto copies = static_cast<std::size_t>(rank.copies());
   const std::size_t stride = length / 2;
-  std::vector<window> all;
-  for (std::size_t block = static_cast<std::size_t>(rank.copy()) * block_bytes; block < text.size();
-       block += copies * block_bytes) {
-    const std::string_view bytes = text.substr(block, block_bytes);
+  const std::vector<std::size_t> ends = stretches_of(text);
+  std::vector<piece> all;
+  for (auto i = static_cast<std::size_t>(rank.copy()); i < ends.size(); i += copies) {
+    const std::size_t first = i == 0 ? 0 : ends[i - 1];
+    const std::string_view bytes = std::string_view(text.validation).substr(first, ends[i] - first);
     std::size_t counted = 0;
     for (std::size_t begin = 0; counted < bytes.size(); begin += stride) {
       all.push_back({bytes.substr(begin, length), counted - begin});
       counted = begin + all.back().bytes.size();
     }
   }
-  return all;
+  if (!text.validation_ends.empty()) return pack(all, static_cast<std::int64_t>(length));
+  packing alone{std::move(all), {}};
+  for (std::size_t i = 0; i < alone.pieces.size(); ++i) alone.ends.push_back(i + 1);
+  return alone;
 }
 
 }  // namespace
 
 std::optional<double> validation_bits_per_byte(
-    const member& rank, std::int64_t length, std::string_view text, std::int64_t at_once,
+    const member& rank, std::int64_t length, const corpus& text, std::int64_t at_once,
     const std::function<double(const window*, std::int64_t)>& nats) {
-  const std::vector<window> all = windows_of(rank, static_cast<std::size_t>(length), text);
-  const auto count = static_cast<std::int64_t>(all.size());
+  const packing packed = windows_of(rank, static_cast<std::size_t>(length), text);
+  std::vector<window> all;
+  for (std::int64_t i = 0; i < packed.windows(); ++i) all.push_back(packed.at(i));
+  const std::int64_t count = packed.windows();
   double sum = 0;
   // Ranks that have finished still ask with the others, so that all learn of an interrupt.
   const int rounds = rank.max(static_cast<int>((count + at_once - 1) / at_once));
@@ -45,7 +60,7 @@ std::optional<double> validation_bits_per_byte(
       sum += nats(&all[static_cast<std::size_t>(first)], std::min(at_once, count - first));
   }
   if (rank.max(interrupt()) != 0) return std::nullopt;
-  return rank.sum(sum) / std::log(2.0) / static_cast<double>(text.size());
+  return rank.sum(sum) / std::log(2.0) / static_cast<double>(text.validation.size());
 }
 
 }  // namespace decoder

@@ -1,16 +1,17 @@
 // Validation: how well the model predicts text that it was not trained on, in bits a byte.
 //
-// Each block of the validation text is read through windows that overlap by half: every byte is
-// predicted once, and all but a block's first from at least half a window of context. The copies of
-// a model take blocks in turn. An interrupt ends it within a few windows.
+// Each block of the validation text, or each document, is read through windows that overlap by
+// half: every byte is predicted once, and all but its first from at least half a window of context.
+// Documents shorter than a window are packed. The copies of a model take blocks or documents in
+// turn. An interrupt ends it within a few windows.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string_view>
 
-#include "examples/decoder/data/window_writer.hpp"
+#include "examples/decoder/data/corpus.hpp"
+#include "examples/decoder/data/packing.hpp"
 #include "examples/decoder/ranks/member.hpp"
 
 namespace decoder {
@@ -19,7 +20,7 @@ namespace decoder {
 // far as this rank computes it. All ranks call this together and get the same result; nothing after
 // an interrupt.
 std::optional<double> validation_bits_per_byte(
-    const member& rank, std::int64_t length, std::string_view text, std::int64_t at_once,
+    const member& rank, std::int64_t length, const corpus& text, std::int64_t at_once,
     const std::function<double(const window*, std::int64_t)>& nats);
 
 }  // namespace decoder

@@ -40,7 +40,7 @@ TEST_CASE("every mistake on the command line has its sentence") {
       {{"--genrate", "x"}, "did you mean --generate?"},
       {{"--data", "x"},
        "--data: no such flag; the settings of data are --paths --sequence --batch --accumulation "
-       "--validation_bytes"},
+       "--documents --validation_bytes"},
       {{"--xyzzy", "x"}, "--xyzzy: no such flag; --help lists them"},
       {{"--", "x"}, "--: no such flag"},
       {{"--=5"}, "--: no such flag"},

@@ -109,3 +109,53 @@ TEST_CASE("zlib's bits a byte are those of its own stream") {
   const std::string a(32768, 'a');  // of no help: the primer's bytes count nowhere
   CHECK(zlib_bits_per_byte(text, a) == Approx(alone).epsilon(0.02));
 }
+
+TEST_CASE("documents are files or lines, and every tenth is validation text") {
+  std::string whole;
+  std::vector<std::size_t> ends;
+  for (char c = 'a'; c <= 'y'; ++c) {
+    whole.append(static_cast<std::size_t>(c - 'a' + 1), c);
+    ends.push_back(whole.size());
+  }
+  const corpus c = split_documents(whole, ends, 1 << 20);
+  CHECK(c.validation == std::string(10, 'j') + std::string(20, 't'));
+  CHECK(c.validation_ends == std::vector<std::size_t>{10, 30});
+  REQUIRE(c.training_ends.size() == 23);
+  CHECK(c.training_ends[0] == 1);
+  CHECK(c.training_ends[9] == 45 + 11);
+  CHECK(c.training_ends.back() == c.training.size());
+  CHECK(c.training.size() + c.validation.size() == whole.size());
+  const corpus less = split_documents(whole, ends, 16);
+  CHECK(less.validation == std::string(10, 'j'));
+  const corpus cut = split_documents(whole, ends, 4);
+  CHECK(cut.validation == "jjjj");
+  std::vector<std::size_t> others = ends;
+  ++others[0];
+  CHECK(split_documents(whole, others, 1 << 20).crc != c.crc);
+}
+
+TEST_CASE("a line ends behind its newlines, and where its file ends") {
+  const std::string text = "\none\ntwo\n\n\nthree|four\n";
+  const std::size_t file = text.find('|');
+  using ends = std::vector<std::size_t>;
+  CHECK(line_ends(text, {file, text.size()}) == ends{1, 5, 11, file, text.size()});
+  CHECK(line_ends("", {}) == ends{});
+  CHECK(line_ends("a", {1}) == ends{1});
+}
+
+TEST_CASE("a corpus of documents needs ten of them") {
+  const temporary t;
+  for (int i = 0; i < 9; ++i)
+    put(t / ("d" + std::to_string(i)), "line " + std::to_string(i) + "\n");
+  CHECK_THROWS_WITH(read_corpus({t.path}, 64, 1, documents::files),
+                    Contains("9 files are too few") && Contains("10 are needed"));
+  CHECK_THROWS_WITH(read_corpus({t / "d0"}, 64, 1, documents::lines),
+                    Contains("1 line is too few"));
+  put(t / "d9", "one more\nand another\n");
+  const corpus files = read_corpus({t.path}, 64, 1 << 20, documents::files);
+  CHECK(files.training_ends.size() == 9);
+  CHECK(files.validation == "one more\nand another\n");
+  const corpus lines = read_corpus({t.path}, 64, 1 << 20, documents::lines);
+  CHECK(lines.training_ends.size() == 10);
+  CHECK(lines.validation == "one more\n");
+}

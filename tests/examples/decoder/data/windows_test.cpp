@@ -48,10 +48,9 @@ TEST_CASE("a text of one window has one window") {
 
 TEST_CASE("a sequence begins with bos and predicts its bytes") {
   std::int32_t in[3], out[3];
-  write_sequence(
-      "a\xff"
-      "b",
-      in, out);
+  write_piece({"a\xff"
+               "b"},
+              in, out);
   CHECK(std::vector<int>(in, in + 3) == std::vector<int>{bos, 'a', 255});
   CHECK(std::vector<int>(out, out + 3) == std::vector<int>{'a', 255, 'b'});
 }
@@ -91,15 +90,37 @@ TEST_CASE("the arithmetic of a step follows the formula") {
   CHECK(step_flops(m, d) == 6 * matrices * 4096 + 12.0 * 8 * 8 * 512 * 512 * 512 / 2);
 }
 
-TEST_CASE("a rank writes its rows of a window, whose inputs and targets cross ranks") {
+TEST_CASE("a rank writes its rows of windows, whose inputs and targets cross ranks") {
   const held_rows rows(8, {0, 2, 5, 8});
   CHECK(rows.count() == 5);
   CHECK(rows.positions() == std::vector<std::int64_t>{0, 1, 5, 6, 7});
-  window_writer writer(rows);
+  window_writer writer(8);
+  const piece first{"12345678"}, second{"abcdefg", 1};  // a byte short, the first unseen
   std::vector<std::int32_t> inputs(10, -1), targets(10, -1);
-  writer.write({"abcdefg", 1}, 1, inputs.data(), targets.data());  // a byte short, the first unseen
-  constexpr std::int32_t none = -1, not_counted = -100;
-  CHECK(inputs == std::vector<std::int32_t>{none, none, none, none, none, bos, 'a', 'e', 'f', pad});
-  CHECK(targets == std::vector<std::int32_t>{none, none, none, none, none, not_counted, 'b', 'f',
-                                             'g', not_counted});
+  for (int i = 0; i < 2; ++i) {  // one object writes one micro-batch after another
+    writer.begin();
+    writer.add({&first, 1});
+    writer.add({&second, 1});
+    CHECK(writer.windows() == 2);
+    CHECK(writer.ends() == std::vector<std::int64_t>{8, 16});
+  }
+  writer.copy_symbols(rows, inputs.data(), targets.data());
+  constexpr std::int32_t not_counted = -100;
+  CHECK(inputs == std::vector<std::int32_t>{bos, '1', '5', '6', '7', bos, 'a', 'e', 'f', pad});
+  CHECK(targets == std::vector<std::int32_t>{'1', '2', '6', '7', '8', not_counted, 'b', 'f', 'g',
+                                             not_counted});
+}
+
+TEST_CASE("documents side by side begin anew, and end with eos") {
+  const piece two[] = {{"abc", 0, true}, {"de", 0, true}};
+  window_writer writer(9);
+  writer.begin();
+  writer.add({two, 2});
+  CHECK(writer.ends() == std::vector<std::int64_t>{4, 9});
+  std::vector<std::int32_t> inputs(9), targets(9), positions(9);
+  writer.copy_symbols(held_rows(9), inputs.data(), targets.data());
+  writer.copy_positions(held_rows(9), positions.data());
+  CHECK(inputs == std::vector<std::int32_t>{bos, 'a', 'b', 'c', bos, 'd', 'e', pad, pad});
+  CHECK(targets == std::vector<std::int32_t>{'a', 'b', 'c', eos, 'd', 'e', eos, -100, -100});
+  CHECK(positions == std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3, 4});
 }

@@ -139,13 +139,25 @@ TEST_CASE("bf16 stays close to f32") {
 
 TEST_CASE("generation writes as many bytes as asked, beyond one window, and the same again") {
   bench b(small(false, "bf16"), 1, 16);
-  run_settings run;
-  run.sample_bytes = 40;
+  settings run;
+  run.run.sample_bytes = 40;
   const std::string text =
       generate(b.stream, b.net, b.batch, "a prompt longer than the window", run);
   CHECK(text.size() == 40);
   CHECK(generate(b.stream, b.net, b.batch, "a prompt longer than the window", run) == text);
   CHECK(generate(b.stream, b.net, b.batch, "", run).size() == 40);
+}
+
+TEST_CASE("generation ends where a document does, if the model was trained on documents") {
+  bench b(small(false, "f32"), 1, 16);
+  velo::tensor_view head = b.all.weight(b.all.layout().head, {261, 24});
+  std::fill_n(head.data<float>(), 261 * 24, 0.0f);  // all symbols are as likely
+  b.net.refresh(b.stream);
+  settings run;
+  run.run.sample_bytes = 1000, run.run.top_k = 0, run.run.temperature = 1;
+  CHECK(generate(b.stream, b.net, b.batch, "", run).size() == 1000);
+  run.data.documents = "lines";
+  CHECK(generate(b.stream, b.net, b.batch, "", run).size() < 1000);
 }
 
 TEST_CASE("micro-batches between their passes at one time keep apart what is theirs") {
@@ -250,4 +262,55 @@ TEST_CASE("buffers live from their first use to their last, and a dry run knows 
     for (const lifetime& each : lifetimes) CHECK(each.begin < each.end);
     CHECK(most_alive(lifetimes) >= static_cast<std::int64_t>(kept) * 9 / 10);
   }
+}
+
+namespace {
+
+// The loss of pieces in one window, over eight targets, and its gradient.
+std::pair<double, std::vector<float>> trained_on(bench& b, activations& batch,
+                                                 const std::vector<piece>& pieces) {
+  window_writer writer(b.length);
+  writer.begin();
+  writer.add({pieces.data(), pieces.size()});
+  held_rows held(b.length);
+  if (batch.documents) {
+    batch.documents->ends = writer.ends();
+    batch.documents->share = context_parallel(b.length).of_documents(writer.ends());
+    writer.copy_positions(held, reinterpret_cast<std::int32_t*>(batch.documents->positions.data()));
+  }
+  writer.copy_symbols(held, batch.inputs(), batch.targets());
+  batch.counted = 8;
+  b.all.clear_gradients();
+  b.net.forward(b.stream, batch, 1);
+  const double loss = b.net.loss(b.stream, batch, velo::reduction::mean);
+  b.net.backward(b.stream, batch, 1);
+  const std::int64_t total = b.all.layout().total;
+  const float* gradient = b.all.gradient(0, {total}).data<float>();
+  return {loss, {gradient, gradient + total}};
+}
+
+}  // namespace
+
+TEST_CASE("documents in one window have the losses and gradients that each has alone") {
+  const model_settings m = small(false, "f32");
+  bench b(m, 1, 40);
+  activations packed(b.memory, m.layers, {1, b.length}, true);
+  const std::vector<piece> pieces = {
+      {"a first document", 0, true}, {"x", 0, true}, {"and a third", 3, true}};
+  const auto [loss, gradient] = trained_on(b, packed, pieces);
+  double sum = 0;
+  std::vector<double> total(gradient.size());
+  for (const piece& each : pieces) {
+    const auto [alone, of_it] = trained_on(b, b.batch, {each});
+    sum += alone;
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += static_cast<double>(of_it[i]);
+  }
+  CHECK(loss == Approx(sum).epsilon(1e-6));
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < total.size(); ++i) {
+    difference += std::pow(total[i] - static_cast<double>(gradient[i]), 2);
+    norm += total[i] * total[i];
+  }
+  CHECK(norm > 0);
+  CHECK(difference < 1e-12 * norm);
 }

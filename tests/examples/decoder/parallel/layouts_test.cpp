@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "examples/decoder/ranks/launch.hpp"
 #include "tests/examples/decoder/trained.hpp"
@@ -51,7 +52,11 @@ std::map<std::string, std::vector<float>> gradients_in(const std::string& path, 
 // Runs `job` with the trainer of each rank.
 void on_trainers(const settings& s,
                  const std::function<void(decoder::member&, decoder::trainer&)>& job) {
-  const decoder::corpus text = decoder::split_text(some_text(60000), 1 << 20);
+  const std::string whole = some_text(60000);
+  const decoder::corpus text =
+      s.data.has_documents()
+          ? decoder::split_documents(whole, decoder::line_ends(whole, {whole.size()}), 1 << 20)
+          : decoder::split_text(whole, 1 << 20);
   decoder::on_all_ranks(s, {}, [&](decoder::member& rank) {
     split(rank, s);
     decoder::trainer one(rank, s, text);
@@ -173,6 +178,23 @@ const std::vector<layout>& layouts() {
          s.parallel.cp = 4, s.parallel.cp_window = 2, s.parallel.cp_kv_cache = "full";
          s.parallel.pp = 2, s.parallel.pipeline = "zbh1";
        }},
+      {"documents, tp 2, pp 2, cp 2", 8,
+       [](settings& s) {
+         s.data.documents = "lines", s.data.sequence = 90;
+         s.parallel.tp = s.parallel.pp = s.parallel.cp = 2;
+       }},
+      {"documents, cp 3 by all_gather, two copies that share the optimizer", 6,
+       [](settings& s) {
+         s.data.documents = "lines", s.data.sequence = 90;
+         s.parallel.cp = 3, s.parallel.cp_algorithm = "all_gather";
+         s.run.zero = true;
+       }},
+      {"documents, tp 2 with rows cut, cp 2 that keeps keys, two stages by dualpipe", 8,
+       [](settings& s) {
+         s.data.documents = "lines", s.data.sequence = 90;
+         s.parallel.tp = s.parallel.cp = s.parallel.pp = 2, s.parallel.sequence_parallel = true;
+         s.parallel.cp_kv_cache = "half", s.parallel.pipeline = "dualpipe";
+       }},
   };
   return all;
 }
@@ -273,7 +295,8 @@ std::vector<settings> covering_layouts(const settings& base, std::size_t most) {
 // VELO_PRETRAIN_LONG: 50 steps.
 TEST_CASE("ranks that share a model have the losses and gradients of one rank") {
   const std::int64_t steps = std::getenv("VELO_PRETRAIN_LONG") != nullptr ? 50 : 3;
-  static std::map<std::pair<bool, std::int64_t>, outcome> wholes;  // by what changes the model
+  // By what changes the losses.
+  static std::map<std::tuple<bool, std::int64_t, std::string>, outcome> wholes;
   for (const layout& each : layouts()) DYNAMIC_SECTION(each.name) {
       settings cut = small_model();
       each.set(cut);
@@ -281,7 +304,7 @@ TEST_CASE("ranks that share a model have the losses and gradients of one rank") 
       whole.parallel = {};
       whole.run.zero = false;
       cut.run.ranks = each.ranks;
-      outcome& expected = wholes[{cut.model.tied, cut.model.kv_heads}];
+      outcome& expected = wholes[{cut.model.tied, cut.model.kv_heads, cut.data.documents}];
       if (expected.losses.empty()) expected = train_for(steps, whole);
       compare(expected, train_for(steps, cut));
     }
@@ -305,6 +328,7 @@ TEST_CASE("pairs of cuts, orders and recompute have the losses and gradients of 
 
 TEST_CASE("a layout has the same bits each time, with any threads and recompute") {
   settings s = small_model();
+  s.data.documents = GENERATE("false", "lines");
   s.parallel.tp = s.parallel.cp = 2, s.parallel.sequence_parallel = true;
   s.run.ranks = 4;
   const outcome first = train_for(3, s);
@@ -320,8 +344,17 @@ TEST_CASE("a layout has the same bits each time, with any threads and recompute"
   s.memory.swap_activations = "host";
   CHECK(train_for(3, s) == first);
   s.memory.swap_activations = "off";
+  if (s.data.has_documents()) return;  // a rank's rows are not as many in each step
   s.memory.plan = true;
   CHECK(train_for(3, s) == first);
+}
+
+TEST_CASE("a rank that trains on documents has the same bits with a memory plan") {
+  settings s = small_model();
+  s.data.documents = "lines";
+  const outcome first = train_for(4, s);
+  s.memory.plan = true;
+  CHECK(train_for(4, s) == first);
 }
 
 namespace {
@@ -336,6 +369,12 @@ void save(decoder::member& rank, decoder::trainer& one, const std::string& path)
 
 std::string contents_of(const std::string& checkpoint) {
   return get(checkpoint + "/model.safetensors") + get(checkpoint + "/training_state.safetensors");
+}
+
+// Whether ranks with these settings train the model of others, on the same text.
+bool trains_the_same(const settings& one, const settings& other) {
+  return one.model.tied == other.model.tied && one.model.kv_heads == other.model.kv_heads &&
+         one.data.documents == other.data.documents;
 }
 
 }  // namespace
@@ -356,7 +395,7 @@ TEST_CASE("a checkpoint of any layout has the same bits under any other, and tra
     for (const layout& from : layouts()) {
       settings first = base;
       from.set(first);
-      if (first.model.tied || first.model.kv_heads != base.model.kv_heads) continue;
+      if (!trains_the_same(first, base)) continue;
       first.run.ranks = from.ranks;
       const temporary folder;
       outcome made;
@@ -368,7 +407,7 @@ TEST_CASE("a checkpoint of any layout has the same bits under any other, and tra
       for (const layout& to : layouts()) {
         settings second = base;
         to.set(second);
-        if (second.model.tied || second.model.kv_heads != base.model.kv_heads) continue;
+        if (!trains_the_same(second, base)) continue;
         if (!is_long && ++turn % 5 != 0) continue;
         INFO(type << ", from " << from.name << " to " << to.name);
         second.run.ranks = to.ranks;

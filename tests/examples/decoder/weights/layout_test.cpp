@@ -50,7 +50,7 @@ TEST_CASE("tensor names are those of Hugging Face's Llama") {
 }
 
 TEST_CASE("drawing follows temperature and top_k") {
-  std::vector<double> logits(256, -20);
+  std::vector<double> logits(drawn_symbols, -20);
   logits['a'] = 2, logits['b'] = 1, logits['c'] = 0;
   CHECK(draw(logits.data(), 0, 0, 0.999) == 'a');
   CHECK(draw(logits.data(), 1, 1, 0.999) == 'a');
