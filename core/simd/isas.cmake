@@ -22,7 +22,8 @@ endif()
 set(avx512_bf16 ${avx512} -mavx512bf16 -mavx512vnni)
 set(amx ${avx512_bf16} -mamx-tile -mamx-bf16 -mamx-int8)
 
-velo_isa(scalar FOR no_vectors)
+# for size: it serves processors without AVX2
+velo_isa(scalar FLAGS $<$<CONFIG:Release,RelWithDebInfo>:-Os> FOR no_vectors)
 velo_isa(avx2 FLAGS ${avx2})
 velo_isa(avx512 FLAGS ${avx512})
 velo_isa(avx512_bf16 FLAGS ${avx512_bf16} FOR bf16_rounding)
