@@ -17,6 +17,7 @@
 #include "core/host/arena.hpp"
 #include "core/host/float_mode.hpp"
 #include "core/host/memory.hpp"
+#include "core/profile/profiling.hpp"
 #include "core/stream/execution.hpp"
 #include "core/stream/threads.hpp"
 #include "core/stream/turn.hpp"
@@ -66,6 +67,9 @@ class context : public handle_owner {
   T& attached() const {
     return attached_.get<T>();
   }
+
+  // Where work reports when it ran; a const context provides it, too, as it does attachments.
+  profiling& profile() const noexcept { return profile_; }
 
   stream& inline_stream() noexcept { return *inline_; }
   void complete(stream& made) noexcept;  // called by make_context
@@ -152,6 +156,7 @@ class context : public handle_owner {
   parallel parallel_;
   arena scratch_;
   mutable attachments attached_;
+  mutable profiling profile_;
   stream* inline_ = nullptr;
   std::atomic<std::uint64_t> calls_{0};  // calls that held the turn
   std::atomic<int> thread_count_{1};

@@ -177,6 +177,39 @@ static void order(velo_context context) {
   EXPECT(velo_stream_synchronize(stream) == VELO_ERR_HANDLE);
 }
 
+static void profile(velo_context context, velo_stream stream) {
+  const float a[2] = {1, 2}, b[2] = {3, 4};
+  float y[2] = {0};
+  const velo_tensor ta = TENSOR(a, VELO_DTYPE_FLOAT, 32, 1, 2);
+  const velo_tensor tb = TENSOR(b, VELO_DTYPE_FLOAT, 32, 1, 2);
+  const velo_tensor ty = TENSOR(y, VELO_DTYPE_FLOAT, 32, 1, 2);
+  velo_add_args sum = VELO_ADD_ARGS_INIT;
+  velo_profiler_desc desc = VELO_PROFILER_DESC_INIT;
+  velo_profiler_stats stats = VELO_PROFILER_STATS_INIT;
+  velo_profiler_event event = VELO_PROFILER_EVENT_INIT;
+  velo_profiler profiler = NULL;
+  uint64_t needed = 0;
+  desc.level = VELO_PROFILER_WORK, desc.events = 16;
+  sum.a = &ta, sum.b = &tb, sum.y = &ty;
+  WORKS(velo_profiler_create(context, &desc, &profiler));
+  WORKS(velo_profiler_begin(profiler, "step 1"));
+  WORKS(velo_add(stream, &sum));
+  WORKS(velo_profiler_end(profiler));
+  EXPECT(velo_profiler_get_event(profiler, 0, &event) == VELO_ERR_STATE);
+  WORKS(velo_profiler_stop(profiler));
+  WORKS(velo_profiler_get_stats(profiler, &stats));
+  EXPECT(stats.events == 2 && stats.dropped == 0 && stats.begin_ns < stats.end_ns);
+  WORKS(velo_profiler_get_event(profiler, 0, &event));
+  EXPECT(event.kind == VELO_PROFILER_OPERATOR && strcmp(event.name, "add") == 0);
+  EXPECT(event.bytes == 24 && event.begin_ns <= event.end_ns);
+  WORKS(velo_profiler_get_event(profiler, 1, &event));
+  EXPECT(event.kind == VELO_PROFILER_RANGE && strcmp(event.name, "step 1") == 0);
+  WORKS(velo_profiler_write(profiler, VELO_PROFILER_TRACE, NULL, 0, &needed));
+  EXPECT(needed > 200);
+  EXPECT(velo_profiler_save(profiler, "") == VELO_ERR_ARGUMENT);
+  velo_profiler_destroy(profiler);
+}
+
 /* A struct of a release to come, asking for something: refused; asking for nothing: as if it were
  * the old struct. */
 static void later_structs(velo_stream stream) {
@@ -358,6 +391,7 @@ int main(int count, char** words) {
   errors(context);
   tensors(context);
   order(context);
+  profile(context, stream);
   client_operators(stream);
   client_lists(stream);
   later_structs(stream);

@@ -383,9 +383,17 @@ void group::pass(std::uint64_t number) noexcept {
   }
 }
 
+void group::report(core::profile_event call) noexcept {
+  if (call.begin == 0) return;
+  if (!owner_.profile().has_work()) call.bytes = 0;
+  core::copy_text(call.text, sizeof call.text, set_.label.c_str());
+  owner_.profile().add(call);
+}
+
 void group::finish(const ticket& place, ending how) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   past_.end(place.number, how);
+  if (owner_.profile().is_on()) report(past_.event_of(place.number));
   pass(place.number);
   if (place.queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), place.queue));
   if (awaiting_ > 0) moved_.notify_all();

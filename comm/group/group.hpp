@@ -155,6 +155,7 @@ class group {
   void begin_if_free(ticket& place) noexcept;
   void pass(std::uint64_t number) noexcept;
   void await_turn(std::uint64_t number);
+  void report(core::profile_event call) noexcept;
   void finish(const ticket& place, ending how) noexcept;
   void fail(const request& what) noexcept;  // in a catch block
   void tell_peers(const request& what, const char* cause) noexcept;

@@ -43,6 +43,17 @@ void history::end(std::uint64_t number, ending how) noexcept {
   one->how = how;
 }
 
+core::profile_event history::event_of(std::uint64_t number) noexcept {
+  core::profile_event made;
+  const record* one = find(number);
+  if (one == nullptr || one->how == ending::dropped) return made;
+  made.begin = one->begun;
+  made.name = one->terms.kind.name();
+  made.kind = one->how == ending::done ? core::profiled::collective : core::profiled::failed;
+  made.bytes = static_cast<double>(one->bytes);
+  return made;
+}
+
 void history::write(core::json_writer& to) const {
   const core::tick_scale times(earlier_, core::instant::now(CLOCK_MONOTONIC));
   const auto ns = [&](std::uint64_t ticks) { return ticks != 0 ? times.at(ticks) : 0; };

@@ -11,6 +11,7 @@
 
 #include "comm/operation/operation.hpp"
 #include "core/host/ticks.hpp"
+#include "core/profile/recorder.hpp"
 #include "core/text/json_writer.hpp"
 
 namespace velo::comm {
@@ -32,6 +33,8 @@ class history {
   std::uint64_t sequence_of(std::uint64_t number) noexcept;
   void count_another() noexcept { ++sequence_; }
   void end(std::uint64_t number, ending how) noexcept;
+  // A call that has ended, as an event of a profile without its text; begin 0: it never began.
+  core::profile_event event_of(std::uint64_t number) noexcept;
   void write(core::json_writer& to) const;  // an array, the oldest first
 
  private:

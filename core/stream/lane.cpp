@@ -12,7 +12,10 @@ namespace {
 struct wait_marker final : work {
   explicit wait_marker(std::shared_ptr<point> until)
       : work(demand::waits), until_(std::move(until)) {}
-  void run(execution&) override { until_->wait(-1); }
+  void run(execution& state) override {
+    const profiled_wait here(state.context.profile(), "event");
+    until_->wait(-1);
+  }
 
  private:
   std::shared_ptr<point> until_;
@@ -60,7 +63,18 @@ void* lane::serve(void* argument) {
   return nullptr;
 }
 
+// Records how long a piece of work was in the queue.
+void lane::report_queued(const work& piece) noexcept {
+  profile_event e;
+  e.begin = piece.submitted_;
+  e.name = "queue";
+  e.detail = piece.function;
+  e.kind = profiled::wait;
+  owner_.profile().add(e);
+}
+
 void lane::process(work& piece) {
+  if (piece.submitted_ != 0 && piece.function[0] != '\0') report_queued(piece);
   const auto body = [&](execution& state) { piece.run(state); };
   if (piece.what == demand::waits) {
     owner_.run_waiting(on_, scratch_, body);
@@ -128,6 +142,7 @@ void lane::submit(work_ptr<work> piece) {
     throw_kept();
     refuse_when_full();
     ++submitted_count_;
+    if (owner_.profile().has_waits()) piece->submitted_ = ticks_now();
     work* added = piece.release();
     (last_ == nullptr ? first_ : last_->next_) = added;
     last_ = added;
@@ -147,6 +162,7 @@ void lane::synchronize() {
   if (is_current())
     fail(VELO_ERR_STATE, "stream", "a stream other than the one that calls",
          "the stream's own work");
+  const profiled_wait here(owner_.profile(), "synchronize");
   std::unique_lock<std::mutex> lock(lock_);
   const std::uint64_t until = submitted_count_;
   finished_.wait(lock, [&] { return finished_count_ >= until; });

@@ -58,6 +58,7 @@ class lane {
   static void* serve(void* self);
   work_ptr<work> next_piece();  // nullptr: the lane is being destroyed and all is done
   void process(work& piece);
+  void report_queued(const work& piece) noexcept;
   void finish_piece() noexcept;
   void keep_failure(const work& failed) noexcept;
   void throw_kept() const;  // with the lock held, as the next one

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -38,7 +39,8 @@ struct work {
   friend class lane;
   friend struct work_deleter;
   work* next_ = nullptr;
-  work_pool* home_ = nullptr;  // nullptr: too large for a pool
+  std::uint64_t submitted_ = 0;  // ticks, where waits are profiled
+  work_pool* home_ = nullptr;    // nullptr: too large for a pool
   void* block_ = nullptr;
 };
 

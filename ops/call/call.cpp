@@ -44,7 +44,7 @@ using core::text;
 void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
                      problem_storage& problem, core::stream& stream, observing asked) {
   const operator_def& def = definition_of(op);
-  const observing how = asked == observing::times ? asked : observing::nothing;
+  const observing how = asked == observing::checks ? observing::nothing : asked;
   stream.call(
       {core::demand::waits},
       [&](core::execution& on) {
@@ -102,26 +102,50 @@ void execute_counted(op_id op, const void* args, core::stream& stream, core::cou
   counters.count(op, cost, as);
 }
 
-// A call of a context that counts or checks.
+observing observing_of(core::stream& stream, const core::settings& now, bool counted) {
+  if (now.check.mode != core::checking::off &&
+      stream.owner().attached<call_checks>().picks_next(now.check))
+    return observing::checks;
+  const int counts = counted ? static_cast<int>(observing::counts) : 0;
+  const bool profiled = stream.owner().profile().is_on();
+  return static_cast<observing>(counts + (profiled ? static_cast<int>(observing::profiles) : 0));
+}
+
+// A call of a context that counts, checks or is profiled.
 __attribute__((noinline)) void execute_observed(op_id op, const void* args, core::stream& stream,
                                                 const core::settings& now) {
-  const bool checked = now.check.mode != core::checking::off &&
-                       stream.owner().attached<call_checks>().picks_next(now.check);
   const bool counted = now.counting != core::counting::off;
-  const observing how = checked   ? observing::checks
-                        : counted ? observing::times
-                                  : observing::nothing;
+  const observing how = observing_of(stream, now, counted);
   if (!counted) return execute_plainly(op, args, stream, how);
   execute_counted(op, args, stream, now.counting, how);
 }
 
+void record_call(op_id op, const kernel_entry& kernel, std::uint64_t begin, const op_cost* cost,
+                 const core::execution& on) {
+  core::profile_event e;
+  e.begin = begin;
+  e.name = spec_of(op).name;
+  e.detail = kernel.name;
+  if (cost != nullptr) {
+    e.flops = cost->flops;
+    e.bytes = cost->bytes_read + cost->bytes_written;
+  }
+  on.context.profile().add(e);
+}
+
 void run_timed(op_id op, const kernel_entry& kernel, const void* args,
-               const problem_storage& problem, core::execution& on) {
-  const std::int64_t start = core::now_ns();
+               const problem_storage& problem, observing how, core::execution& on) {
+  const bool profiles = has(how, observing::profiles), counts = has(how, observing::counts);
+  const std::uint64_t begin = profiles ? core::ticks_now() : 0;
+  const std::int64_t start = counts ? core::now_ns() : 0;
   definition_of(op).run(args, problem.bytes, kernel.kernels, on);
-  const double seconds = 1e-9 * static_cast<double>(core::now_ns() - start);
+  const double seconds = counts ? 1e-9 * static_cast<double>(core::now_ns() - start) : 0;
+  if (profiles && !on.context.profile().has_work()) record_call(op, kernel, begin, nullptr, on);
+  if (!counts && !on.context.profile().has_work()) return;
   const op_cost cost = cost_of_checked(op, args, problem, nullptr);
-  on.context.attached<op_counters>().count_time(op, seconds, least_seconds(cost, on.context));
+  if (profiles && on.context.profile().has_work()) record_call(op, kernel, begin, &cost, on);
+  if (counts)
+    on.context.attached<op_counters>().count_time(op, seconds, least_seconds(cost, on.context));
 }
 
 }  // namespace
@@ -129,7 +153,7 @@ void run_timed(op_id op, const kernel_entry& kernel, const void* args,
 void run_observed(op_id op, const kernel_entry& kernel, const void* args,
                   const problem_storage& problem, observing how, core::execution& on) {
   if (!problem.writes && definition_of(op).waits == nullptr) return;
-  if (how == observing::times) return run_timed(op, kernel, args, problem, on);
+  if (how != observing::checks) return run_timed(op, kernel, args, problem, how, on);
   if (!can_be_checked(op, kernel))
     return definition_of(op).run(args, problem.bytes, kernel.kernels, on);
   const verdict found = checked_run(op, kernel, args, problem, on);
@@ -174,8 +198,8 @@ const void* complete(const op_spec& spec, const void* args, args_block& block) {
 
 void execute(op_id op, const void* args, core::stream& stream) {
   const core::settings& now = stream.owner().configuration().now();
-  const bool observed =
-      now.counting != core::counting::off || now.check.mode != core::checking::off;
+  const bool observed = now.counting != core::counting::off ||
+                        now.check.mode != core::checking::off || stream.owner().profile().is_on();
   if (__builtin_expect(observed, false)) return execute_observed(op, args, stream, now);
   execute_plainly(op, args, stream);
 }

@@ -2,6 +2,7 @@
 #include "tests/calls/rows.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 #include <set>
 #include <stdexcept>
@@ -94,6 +95,20 @@ void open_with_closure(world& w) {
 void open_with_tensor(world& w) {
   w.open();
   must(velo_tensor_create(w.context, &f32, 2, square, &w.managed));
+}
+
+void open_with_profiler(world& w) {
+  open_with_queue(w);
+  velo_profiler_desc desc = VELO_PROFILER_DESC_INIT;
+  desc.level = VELO_PROFILER_WAITS;
+  desc.events = 16;
+  must(velo_profiler_create(w.context, &desc, &w.profiler));
+  must(velo_profiler_begin(w.profiler, "range"));
+}
+void open_with_profile(world& w) {
+  open_with_profiler(w);
+  must(velo_profiler_end(w.profiler));
+  must(velo_profiler_stop(w.profiler));
 }
 
 velo_status run_queued(world& w) {
@@ -247,6 +262,41 @@ const call_row functions_by_hand[] = {
      }},
     {"velo_pack_destroy", open_with_pack, destroy<velo_pack_destroy, &world::pack, update_pack>},
     {"velo_pack_update", open_with_pack, update_pack},
+    {"velo_profiler_create", open,
+     [](world& w) {
+       velo_profiler_desc desc = VELO_PROFILER_DESC_INIT;
+       desc.events = 16;
+       return velo_profiler_create(w.context, &desc, &w.profiler);
+     }},
+    {"velo_profiler_destroy", open_with_profile,
+     destroy<velo_profiler_destroy, &world::profiler,
+             get<velo_profiler_get_stats, &world::profiler>>},
+    {"velo_profiler_begin", open_with_profiler,
+     [](world& w) { return velo_profiler_begin(w.profiler, "step"); }},
+    {"velo_profiler_end", open_with_profiler,
+     [](world& w) {  // on the thread of its range
+       const velo_status begun = velo_profiler_begin(w.profiler, "step");
+       return begun != VELO_OK ? begun : velo_profiler_end(w.profiler);
+     }},
+    {"velo_profiler_stop", open_with_profiler,
+     [](world& w) { return velo_profiler_stop(w.profiler); }},
+    {"velo_profiler_get_stats", open_with_profile, get<velo_profiler_get_stats, &world::profiler>},
+    {"velo_profiler_get_event", open_with_profile,
+     [](world& w) {
+       velo_profiler_event event = VELO_PROFILER_EVENT_INIT;
+       return velo_profiler_get_event(w.profiler, 0, &event);
+     }},
+    {"velo_profiler_write", open_with_profile,
+     [](world& w) {
+       return velo_profiler_write(w.profiler, VELO_PROFILER_TRACE, text, sizeof text, nullptr);
+     }},
+    {"velo_profiler_save", open_with_profile,
+     [](world& w) {
+       const char* name = "faults-profile.json";
+       const velo_status status = velo_profiler_save(w.profiler, name);
+       std::remove(name);
+       return status;
+     }},
     {"velo_get_api", nothing,
      [](world&) {
        const struct velo_api* api = nullptr;

@@ -62,6 +62,9 @@ void open_context(world& w) {
   register_kernel(w);
   void* function = nullptr;
   must(velo_closure_create(w.now, "add", "a, b, y", &function, &w.closure));
+  velo_profiler_desc profile = VELO_PROFILER_DESC_INIT;
+  profile.events = 64;
+  must(velo_profiler_create(w.context, &profile, &w.profiler));
 }
 
 void open_memory(world& w) {

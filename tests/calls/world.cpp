@@ -27,6 +27,7 @@ const kind kinds[] = {KIND(context),
                       KIND(pack),
                       KIND(kernel),
                       KIND(closure),
+                      KIND(profiler),
                       KIND(collective),
                       KIND(buckets),
                       KIND(swap),
@@ -84,7 +85,7 @@ void world::open(const velo_context_desc& desc) {
 }
 
 // Objects that stand on others go first. A context takes along the rest that is its own: streams,
-// events, packs, kernels, closures, groups, collectives, buckets.
+// events, packs, kernels, closures, profilers, groups, collectives, buckets.
 void world::close() {
   free_memory(*this);
   if (managed != nullptr) end(managed, &velo_tensor_release);

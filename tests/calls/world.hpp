@@ -39,6 +39,7 @@ struct world {
   velo_pack pack = nullptr;
   velo_kernel kernel = nullptr;
   velo_closure closure = nullptr;
+  velo_profiler profiler = nullptr;
   velo_pool pool = nullptr;
   velo_adaptor adaptor = nullptr;
   velo_plan plan = nullptr;

@@ -38,6 +38,7 @@
 #include "velo/plan.h"
 #include "velo/plugin.h"
 #include "velo/pool.h"
+#include "velo/profiler.h"
 #include "velo/recompute.h"
 #include "velo/recompute_plan.h"
 #include "velo/schedule.h"
@@ -704,6 +705,20 @@ struct velo_api {
   velo_status (*parallel_layer_norm)(velo_stream stream, const velo_parallel_layer_norm_args* args);
   velo_status (*parallel_layer_norm_backward)(velo_stream stream,
                                               const velo_parallel_layer_norm_backward_args* args);
+
+  /* velo/profiler.h */
+  velo_status (*profiler_create)(velo_context context, const velo_profiler_desc* desc,
+                                 velo_profiler* profiler);
+  void (*profiler_destroy)(velo_profiler profiler);
+  velo_status (*profiler_begin)(velo_profiler profiler, const char* text);
+  velo_status (*profiler_end)(velo_profiler profiler);
+  velo_status (*profiler_stop)(velo_profiler profiler);
+  velo_status (*profiler_get_stats)(velo_profiler profiler, velo_profiler_stats* stats);
+  velo_status (*profiler_get_event)(velo_profiler profiler, int64_t index,
+                                    velo_profiler_event* event);
+  velo_status (*profiler_write)(velo_profiler profiler, velo_profiler_format format, char* buffer,
+                                uint64_t capacity, uint64_t* needed);
+  velo_status (*profiler_save)(velo_profiler profiler, const char* path);
 };
 
 VELO_END_C

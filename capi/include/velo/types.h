@@ -47,8 +47,9 @@ typedef struct velo_context_s* velo_context;
 typedef struct velo_stream_s* velo_stream;
 typedef struct velo_event_s* velo_event;
 typedef struct velo_pack_s* velo_pack;
-typedef struct velo_kernel_s* velo_kernel;   /* a registered foreign kernel */
-typedef struct velo_closure_s* velo_closure; /* an operator as a C function pointer */
+typedef struct velo_kernel_s* velo_kernel;     /* a registered foreign kernel */
+typedef struct velo_closure_s* velo_closure;   /* an operator as a C function pointer */
+typedef struct velo_profiler_s* velo_profiler; /* when the work of a context began and ended */
 
 /* Dtype codes and device types carry DLPack's values.
  *

@@ -96,6 +96,16 @@ VELO_VALUE_INTS = 5
 VELO_VALUE_HANDLE = 6
 VELO_VALUE_POINTER = 7
 VELO_VALUE_TENSORS = 8
+VELO_PROFILER_TIMES = 0
+VELO_PROFILER_WORK = 1
+VELO_PROFILER_WAITS = 2
+VELO_PROFILER_OPERATOR = 0
+VELO_PROFILER_COLLECTIVE = 1
+VELO_PROFILER_RANGE = 2
+VELO_PROFILER_WAIT = 3
+VELO_PROFILER_FAILED = 4
+VELO_PROFILER_TRACE = 0
+VELO_PROFILER_EVENTS = 1
 VELO_COLLECTIVE_BARRIER = 0
 VELO_COLLECTIVE_ALL_REDUCE = 1
 VELO_COLLECTIVE_REDUCE = 2
@@ -447,6 +457,10 @@ class velo_closure(c_void_p):
     """An operator as a C function pointer."""
 
 
+class velo_profiler(c_void_p):
+    """When the work of a context began and ended, as it was recorded."""
+
+
 class velo_group(c_void_p):
     """One rank of a group of ranks that work together."""
 
@@ -593,6 +607,18 @@ class velo_kernel_desc(Sized):
 
 class velo_plugin_desc(Sized):
     """What a plugin library gives velo."""
+
+
+class velo_profiler_desc(Sized):
+    """What a profiler records."""
+
+
+class velo_profiler_stats(Sized):
+    """How much was recorded."""
+
+
+class velo_profiler_event(Sized):
+    """Something that began and ended."""
 
 
 class velo_reduction(Sized):
@@ -1114,6 +1140,37 @@ velo_plugin_desc._fields_ = [
     ("kernel_count", c_int64),
 ]
 velo_plugin_desc._defaults_ = {"abi": 100}
+velo_profiler_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("level", c_int32),
+    ("rank", c_int32),
+    ("events", c_uint64),
+    ("label", c_char_p),
+]
+velo_profiler_desc._defaults_ = {"events": 65536}
+velo_profiler_desc._numbers_ = ("level",)
+velo_profiler_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("events", c_uint64),
+    ("dropped", c_uint64),
+    ("begin_ns", c_int64),
+    ("end_ns", c_int64),
+]
+velo_profiler_event._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("kind", c_int32),
+    ("thread", c_int32),
+    ("begin_ns", c_int64),
+    ("end_ns", c_int64),
+    ("name", c_char_p),
+    ("detail", c_char_p),
+    ("flops", c_double),
+    ("bytes", c_double),
+]
+velo_profiler_event._numbers_ = ("kind",)
 velo_reduction._fields_ = [
     ("struct_size", c_uint32),
     ("op", c_int32),
@@ -4258,6 +4315,15 @@ FUNCTIONS = {
     "velo_parallel_rms_norm_backward": (c_int32, velo_stream, POINTER(velo_parallel_rms_norm_backward_args)),
     "velo_parallel_layer_norm": (c_int32, velo_stream, POINTER(velo_parallel_layer_norm_args)),
     "velo_parallel_layer_norm_backward": (c_int32, velo_stream, POINTER(velo_parallel_layer_norm_backward_args)),
+    "velo_profiler_create": (c_int32, velo_context, POINTER(velo_profiler_desc), POINTER(velo_profiler)),
+    "velo_profiler_destroy": (None, velo_profiler),
+    "velo_profiler_begin": (c_int32, velo_profiler, c_char_p),
+    "velo_profiler_end": (c_int32, velo_profiler),
+    "velo_profiler_stop": (c_int32, velo_profiler),
+    "velo_profiler_get_stats": (c_int32, velo_profiler, POINTER(velo_profiler_stats)),
+    "velo_profiler_get_event": (c_int32, velo_profiler, c_int64, POINTER(velo_profiler_event)),
+    "velo_profiler_write": (c_int32, velo_profiler, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_profiler_save": (c_int32, velo_profiler, c_char_p),
 }
 
 

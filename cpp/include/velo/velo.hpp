@@ -2,9 +2,9 @@
 //
 // Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, swap_space,
 // group, collective, topology, sharding, sequence_plan, buckets, schedule, timeline, tuning,
-// mailbox, executor, pack, managed_tensor, kernel, closure) are move-only and one pointer wide;
-// views (stream_ref, tensor_view) borrow. A failure throws velo::error, or returns velo::result<T>
-// without exceptions. The library itself sees only the C functions. Start with
+// mailbox, executor, pack, managed_tensor, kernel, closure, profiler) are move-only and one pointer
+// wide; views (stream_ref, tensor_view) borrow. A failure throws velo::error, or returns
+// velo::result<T> without exceptions. The library itself sees only the C functions. Start with
 // examples/cpp/hello.cpp.
 #pragma once
 
@@ -25,6 +25,7 @@
 #include "velo/plan.hpp"
 #include "velo/plugin.hpp"
 #include "velo/pool.hpp"
+#include "velo/profiler.hpp"
 #include "velo/recompute.hpp"
 #include "velo/recompute_plan.hpp"
 #include "velo/result.hpp"
