@@ -1,8 +1,13 @@
 // The checks, and both pictures.
 #include "examples/pretrain/outputs.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 #include "examples/decoder/failure.hpp"
@@ -25,6 +30,20 @@ void write_anew(const std::string& path, const std::string& text) {
   }
 }
 
+void make_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!std::filesystem::is_directory(path))
+    fail("--profile: %s: cannot create the directory: %s", path.c_str(),
+         error ? error.message().c_str() : "it is something else");
+  if (::access(path.c_str(), W_OK) != 0)
+    fail("--profile: %s: cannot write there: %s", path.c_str(), std::strerror(errno));
+}
+
+std::string trace_of(const std::string& events) {
+  return "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n" + events + "\n]}\n";
+}
+
 }  // namespace
 
 void require_outputs(const out_folder& out, const settings& values) {
@@ -37,6 +56,10 @@ void require_outputs(const out_folder& out, const settings& values) {
     out.require_apart("--gradients", values.run.gradients);
     require_replaceable_tensors(values.run.gradients);
   }
+  if (!values.run.profile.empty()) {
+    out.require_apart("--profile", values.run.profile);
+    make_directory(values.run.profile);
+  }
   const std::string& timeline = values.parallel.timeline;
   if (timeline.empty()) return;
   out.require_apart("--timeline", timeline);
@@ -48,6 +71,16 @@ void require_outputs(const out_folder& out, const settings& values) {
 void write_timeline(const std::string& path, const velo::timeline& measured) {
   const velo_timeline_format format = is_picture(path) ? VELO_TIMELINE_SVG : VELO_TIMELINE_TRACE;
   write_anew(path, measured.write<std::string>(format));
+}
+
+void write_profiles(const std::string& directory, const std::vector<std::string>& events) {
+  std::string all;
+  for (std::size_t rank = 0; rank < events.size(); ++rank) {
+    if (events[rank].empty()) continue;
+    write_anew(directory + "/rank" + std::to_string(rank) + ".json", trace_of(events[rank]));
+    all += (all.empty() ? "" : ",\n") + events[rank];
+  }
+  write_anew(directory + "/all.json", trace_of(all));
 }
 
 void write_loss_curve(const std::string& path, const settings& values, const trainer& of,

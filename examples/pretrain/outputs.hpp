@@ -15,11 +15,15 @@ namespace pretrain {
 using namespace decoder;
 
 // Refuses files that would overwrite those of the output folder, and a timeline whose place holds
-// something else.
+// something else; makes the directory of profiles.
 void require_outputs(const out_folder& out, const settings& values);
 
 // Writes when the ranks did what in the last step: a picture for .svg, else a trace for Perfetto.
 void write_timeline(const std::string& path, const velo::timeline& measured);
+
+// Writes what the ranks' profiles have, by rank, empty for one that has none: DIR/rank3.json, and
+// DIR/all.json, traces for Perfetto. The directory is there.
+void write_profiles(const std::string& directory, const std::vector<std::string>& events);
 
 // Draws the losses of all steps and the validations, in bits a byte. `zlib` is zlib's figure.
 void write_loss_curve(const std::string& path, const settings& values, const trainer& of,

@@ -119,7 +119,9 @@ class run {
     while (trainer_.steps_done() < last) {
       if (interrupted_run(report)) return leave();
       if (trainer_.steps_done() == first_) memory_.begin_steps();
+      start_profile();
       one_step(report);
+      if (trainer_.steps_done() == values_.run.profile_end) save_profile();
       if (trainer_.steps_done() == first_ + 3) end_records();
       if (trainer_.steps_done() == std::min(first_ + 3, last)) save_timeline();
       if (validation_due() || due(values_.run.save_every)) settle(report);
@@ -128,6 +130,7 @@ class run {
     }
     settle(report);
     end_records();
+    save_profile();
     save();
     if (trainer_.steps_done() < values_.schedule.steps) return 0;
     if (!finish(report)) return leave();
@@ -136,7 +139,11 @@ class run {
 
   void one_step(progress& report) {
     const auto begin = std::chrono::steady_clock::now();
-    const std::optional<trainer::result> done = trainer_.step();
+    const std::optional<trainer::result> done = [&] {
+      const std::string name = "step " + std::to_string(trainer_.steps_done() + 1);
+      const profile::range here(rank_.profiled(), name.c_str());
+      return trainer_.step();
+    }();
     const double before = std::exchange(seconds_, seconds_since(begin));
     if (done) log(report, *done, done->step == trainer_.steps_done() ? seconds_ : before);
   }
@@ -157,6 +164,39 @@ class run {
     for (const std::string& why : memory_.end_records()) {
       console_.say("%s; the run goes on without it, and fails in the end", why.c_str());
       unwritten_ = why;
+    }
+  }
+
+  // A resumed run may begin among the steps that are profiled.
+  void start_profile() {
+    const run_settings& r = values_.run;
+    const std::int64_t next = trainer_.steps_done() + 1;
+    if (r.profile.empty() || next > r.profile_end || next != std::max(r.profile_start, first_ + 1))
+      return;
+    is_profiled_ = true;
+    if (is_named(r.profile_ranks, rank_.rank()))
+      rank_.profiled().start(context_, rank_.rank(), r.profile_level);
+  }
+
+  // Writes what has been recorded; all ranks call it.
+  void save_profile() {
+    if (!std::exchange(is_profiled_, false)) return;
+    profile::result mine = {};
+    if (rank_.profiled().records()) mine = rank_.profiled().stop();
+    const std::vector<std::string> all = rank_.collect_texts(mine.events);
+    const double dropped = rank_.sum(static_cast<double>(mine.dropped));
+    if (!rank_.leads()) return;
+    try {
+      write_profiles(values_.run.profile, all);
+      console_.say("wrote %s/all.json, a trace of steps %lld to %lld for ui.perfetto.dev",
+                   values_.run.profile.c_str(),
+                   static_cast<long long>(std::max(values_.run.profile_start, first_ + 1)),
+                   static_cast<long long>(trainer_.steps_done()));
+      if (dropped > 0)
+        console_.say("       %.0f events found no room; profile fewer steps", dropped);
+    } catch (const std::exception& failure) {
+      unwritten_ = failure.what();
+      console_.say("%s; the run goes on without it, and fails in the end", failure.what());
     }
   }
 
@@ -230,6 +270,7 @@ class run {
 
   int leave() {
     end_records();
+    save_profile();
     if (trainer_.steps_done() == first_ && saved_ < 0) {
       console_.say("interrupted before the first step; there was nothing to save");
       return 128 + signal_;
@@ -284,6 +325,7 @@ class run {
   std::int64_t first_ = 0;        // steps done before this run
   std::int64_t saved_ = -1;       // the step of the last checkpoint saved
   bool owns_checkpoint_ = false;  // this run wrote the checkpoint in its place, and may replace it
+  bool is_profiled_ = false;      // some rank records
   int signal_ = 0;                // the signal that interrupted a rank
   double seconds_ = 0;            // of the last step
   console console_;

@@ -89,6 +89,7 @@ class configuration {
   const option& at(const char* name) const;
   void require_utf8() const;
   void check_memory() const;
+  void check_profile();
   void check_narrow() const;
   void check_parallel() const;
   void check_tensor_parallel() const;

@@ -8,6 +8,7 @@
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/parallel/model_parallel.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
+#include "examples/decoder/ranks/profile.hpp"
 #include "tools/velo/closest_name.hpp"
 
 namespace decoder {
@@ -49,12 +50,32 @@ void configuration::check() {
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
   check_memory();
+  check_profile();
   check_narrow();
   drop_parts();
   check_parallel();
   if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
     refuse("transport", "must be auto, local or shm");
   if (r.ranks > 0) require_fit(r.ranks);
+}
+
+// The steps that are profiled by default are cut where a run has fewer.
+void configuration::check_profile() {
+  run_settings& r = values.run;
+  if (r.profile.empty()) {
+    for (const char* name : {"profile_start", "profile_end", "profile_level", "profile_ranks"})
+      if (at(name).origin.rfind("--", 0) == 0)
+        refuse(name, "is of a profile, which --profile DIR asks for");
+    return;
+  }
+  for (std::int64_t* step : {&r.profile_start, &r.profile_end})
+    if (at(step == &r.profile_start ? "profile_start" : "profile_end").origin == "default")
+      *step = std::min(*step, values.schedule.steps);
+  if (at("profile_end").origin == "default")
+    r.profile_end = std::max(r.profile_end, r.profile_start);
+  if (r.profile_start > r.profile_end) refuse("profile_start", "must not exceed", "profile_end");
+  if (r.profile_end > values.schedule.steps) refuse("profile_end", "must not exceed", "steps");
+  if (!names_ranks(r.profile_ranks)) refuse("profile_ranks", "must be all, or a list like 0,2");
 }
 
 void configuration::require_fit(std::int64_t ranks) const {

@@ -188,6 +188,14 @@ void configuration::add_run() {
   add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
   add("run", "gradients", &r.gradients,
       "FILE.safetensors that receives the gradients of the first step, before they are clipped");
+  add("run", "profile", &r.profile,
+      "directory that receives when operators, collectives and passes ran in some steps, as traces "
+      "for Perfetto: of each rank, and of all in one");
+  add("run", "profile_start", &r.profile_start, "the first step that is profiled", 1, many);
+  add("run", "profile_end", &r.profile_end, "the last step that is profiled", 1, many);
+  add("run", "profile_level", &r.profile_level,
+      "0: times, 1: also kernels' flops and bytes, 2: also waits in queues and for events", 0, 2);
+  add("run", "profile_ranks", &r.profile_ranks, "that are profiled: all, or a list like 0,2");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",
       0, many);

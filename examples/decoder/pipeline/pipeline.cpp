@@ -73,9 +73,22 @@ velo_status pipeline::guarded(void* user, Work&& work) {
   }
 }
 
+// An action is named as in schedules, "2F0": stage, kind, micro-batch.
 template <void (pipeline::*method)(velo_executor_call&)>
 velo_status pipeline::call(void* user, velo_executor_call* call) {
-  return guarded(user, [&](pipeline& me) { (me.*method)(*call); });
+  return guarded(user, [&](pipeline& me) {
+    const velo_action& a = call->action;
+    const char* kind = a.kind == VELO_ACTION_F   ? "F"
+                       : a.kind == VELO_ACTION_I ? "I"
+                       : a.kind == VELO_ACTION_W ? "W"
+                       : a.kind == VELO_ACTION_B ? "B"
+                                                 : "other";
+    const profile& to = me.rank_.profiled();
+    const std::string name =
+        to.records() ? std::to_string(a.stage) + kind + std::to_string(a.microbatch) : "";
+    const profile::range here(to, name.c_str());
+    (me.*method)(*call);
+  });
 }
 
 velo_executor_validation pipeline::validation() {

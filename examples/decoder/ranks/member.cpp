@@ -107,6 +107,26 @@ void member::collect(float* pieces, std::int64_t count) const {
   if (ranks_ > 1) group_.reduce(stream(), 0, all, all.get());
 }
 
+std::vector<std::string> member::collect_texts(const std::string& mine) const {
+  if (ranks_ == 1) return {mine};
+  const auto size = static_cast<std::int64_t>(mine.size());
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(ranks_));
+  group_.all_gather(stream(), velo::tensor_view(&size, {}),
+                    velo::tensor_view(sizes.data(), {ranks_}));
+  const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  std::string all(leads() ? static_cast<std::size_t>(total) : 0, ' ');
+  const velo_dtype bytes = velo::dtype<std::uint8_t>;
+  const velo::tensor_view from(mine.data(), bytes, {size}),
+      to(all.data(), bytes, {static_cast<std::int64_t>(all.size())});
+  group_.gather(stream(), 0, from, sizes.data(), nullptr, leads() ? to.get() : nullptr);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0, at = 0; leads() && i < sizes.size(); ++i) {
+    texts.push_back(all.substr(at, static_cast<std::size_t>(sizes[i])));
+    at += static_cast<std::size_t>(sizes[i]);
+  }
+  return texts;
+}
+
 void member::abort() const noexcept {
   for (const velo::group* each : {&group_, &stages_.group, &tensor_.group, &context_ranks_.group,
                                   &tied_ends_.group, &data_parallel_group_})

@@ -12,6 +12,7 @@
 #include <velo/velo.hpp>
 
 #include "examples/decoder/memory/run_memory.hpp"
+#include "examples/decoder/ranks/profile.hpp"
 #include "examples/decoder/settings.hpp"
 
 namespace decoder {
@@ -29,6 +30,8 @@ class member {
   velo::context& context() { return context_; }
   const velo::context& context() const { return context_; }
   velo::stream_ref stream() const { return context_.inline_stream(); }
+  profile& profiled() { return profile_; }
+  const profile& profiled() const { return profile_; }
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
@@ -77,6 +80,9 @@ class member {
   // Collects elements at rank 0; each element is nonzero on one rank alone.
   void collect(float* pieces, std::int64_t count) const;
 
+  // The texts of all ranks, at rank 0.
+  std::vector<std::string> collect_texts(const std::string& mine) const;
+
   // Ends the waits of the other ranks, as this rank has failed.
   void abort() const noexcept;
 
@@ -84,6 +90,7 @@ class member {
   const std::int64_t threads_;  // as the settings say
   run_memory memory_;
   velo::context context_;
+  profile profile_;
   velo::group group_;
   part tensor_, context_ranks_, stages_, tied_ends_;
   velo::group data_parallel_group_;  // empty: it is group_

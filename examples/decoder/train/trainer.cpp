@@ -192,10 +192,14 @@ double trainer::micro_batches() {
     if (piece > 0) memory_.note("forward");
     if (trace_)
       trace_->symbols(batch_->inputs(), batch_->targets(), sequences * values_.data.sequence);
-    model_->forward(stream_, *batch_, sequences);
-    loss += model_->loss(stream_, *batch_, velo::reduction::mean) / static_cast<double>(pieces);
+    {
+      const profile::range here(rank_.profiled(), "forward");
+      model_->forward(stream_, *batch_, sequences);
+      loss += model_->loss(stream_, *batch_, velo::reduction::mean) / static_cast<double>(pieces);
+    }
     memory_.note("backward");
     batch_->reducer = piece + 1 == pieces ? data_parallel_.get() : nullptr;
+    const profile::range here(rank_.profiled(), "backward");
     model_->backward(stream_, *batch_, 1 / static_cast<double>(pieces));
   }
   batch_->reducer = nullptr;
@@ -255,6 +259,7 @@ trainer::result trainer::waited() {
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
   if (steps_done_ == 0) write_gradients();
   const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);
+  const profile::range here(rank_.profiled(), "optimizer");
   const double norm =
       optimizer_.step(rank_, weights_, counted_, optimizer_swap_.get(), steps_done_ + 1, rate);
   if (sharded()) data_parallel_->gather(weights_.weight(0, {weights_.layout().total}));
