@@ -120,3 +120,29 @@ TEST_CASE("bad input ends with 1, and says where it is") {
   refused(folder + "a100_80g.json", "config.model.layers: expected a whole number from 1 to 4096");
   CHECK(tune("--help").out.find("usage: velo tune") == 0);
 }
+
+TEST_CASE("the best plan that pretrain can run is written as its config") {
+  const outcome o = tune(folder + "llama2_7b.json --pretrain --accelerators 64");
+  REQUIRE(o.code == 0);
+  const json config = parsed(o.out);
+  const auto at = [&](const char* section, const char* name) {
+    return json_integer_value(json_object_get(json_object_get(config.get(), section), name));
+  };
+  CHECK(at("model", "inner") == 11008);
+  CHECK(at("model", "kv_heads") == 32);
+  CHECK(at("data", "sequence") == 4096);
+  CHECK(at("run", "ranks") == 64);
+  const auto ranks = at("parallel", "tp") * at("parallel", "cp") * at("parallel", "pp");
+  CHECK(64 % ranks == 0);
+  CHECK(at("data", "batch") * at("data", "accumulation") == 2048);
+  CHECK(at("data", "batch") % (64 / ranks) == 0);
+}
+
+TEST_CASE("plans that pretrain cannot run are not written, and the reason is printed") {
+  const outcome o = tune(folder + "deepseek_v3_small.json --pretrain");
+  CHECK(o.code == 2);
+  CHECK(o.out == "velo: pretrain can run none of them: of the first, it has experts\n");
+  const outcome table = tune(folder + "llama2_7b.json --top 2");
+  CHECK(table.out.find("pretrain can run plans 1 2; --pretrain writes the first of them") !=
+        std::string::npos);
+}

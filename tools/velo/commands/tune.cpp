@@ -3,6 +3,7 @@
 #include <velo/velo.hpp>
 
 #include "tools/velo/commands.hpp"
+#include "tools/velo/commands/tune_pretrain.hpp"
 #include "tools/velo/json.hpp"
 #include "tools/velo/messages.hpp"
 #include "tools/velo/options.hpp"
@@ -25,6 +26,9 @@ const char* const tune_help =
     "  --json               as data, with memory of every rank of every plan\n"
     "  --rejected           every candidate that is no plan, and why, as CSV\n"
     "  --assumptions        what the numbers rest on: formulas, and every key with its value\n"
+    "  --pretrain           the best plan that pretrain (examples/pretrain) can run, as a file "
+    "for\n"
+    "                       its --config; 2 if there is none\n"
     "  -o FILE              instead of the standard output\n\n"
     "The published layouts of Llama 3 405B and DeepSeek-V3 come within 15 % of what was measured,\n"
     "by one profile a machine and the default efficiencies: 0.6 of the peak for products, 0.45 "
@@ -41,6 +45,7 @@ namespace {
 struct tune_arguments {
   velo_tune_desc desc = VELO_TUNE_DESC_INIT;
   velo_tuning_format format = VELO_TUNING_SUMMARY;
+  bool pretrain = false;
   std::string profile;
   std::string output;
   std::vector<std::string> words;
@@ -65,6 +70,8 @@ constexpr row options[] = {
     writes<VELO_TUNING_JSON>("--json"),
     writes<VELO_TUNING_REJECTED>("--rejected"),
     writes<VELO_TUNING_ASSUMPTIONS>("--assumptions"),
+    {"--pretrain",
+     [](tune_arguments& given, const char*, const std::string&) { given.pretrain = true; }, true},
     {"-o", [](tune_arguments& given, const char* option, const std::string& word) {
        set_file(given.output, word, option);
      }}};
@@ -86,6 +93,50 @@ std::string in_file(const velo::error& failure, const std::string& config,
   const std::string about = failure.argument();
   const bool of_profile = about.compare(0, 7, "profile") == 0;
   return (of_profile ? profile : config) + ": " + sentence_of(failure);
+}
+
+// The plans that pretrain can run, by their numbers from 1 on, as a sentence.
+std::string pretrain_plans(const json_t* all) {
+  const std::size_t count = json_array_size(member(all, "plans"));
+  std::string numbers;
+  for (std::size_t i = 0; i < count; ++i)
+    if (pretrain_refusal(all, i).empty()) numbers += " " + std::to_string(i + 1);
+  if (numbers.empty())
+    return "pretrain can run none of them: of the first, " + pretrain_refusal(all, 0);
+  return "pretrain can run plans" + numbers + "; --pretrain writes the first of them as its config";
+}
+
+// The best plan that pretrain can run as its config. Nothing if there is none, with a message.
+std::string pretrain_text(const velo::tuning& found) {
+  if (found.info().plans == 0) return "";
+  const json all = parse(found.write<std::string>(VELO_TUNING_JSON));
+  for (std::size_t i = 0; i < json_array_size(member(all.get(), "plans")); ++i)
+    if (pretrain_refusal(all.get(), i).empty()) return pretrain_config(all.get(), i);
+  std::fprintf(stderr, "velo: %s\n", pretrain_plans(all.get()).c_str());
+  return "";
+}
+
+std::string text_of(const velo::tuning& found, const tune_arguments& given) {
+  if (given.pretrain) return pretrain_text(found);
+  std::string text = found.write<std::string>(given.format);
+  if (given.format != VELO_TUNING_SUMMARY) return text;
+  if (found.info().plans > 0)
+    text += "\n" + pretrain_plans(parse(found.write<std::string>(VELO_TUNING_JSON)).get()) + "\n";
+  return text + "\nWhat the numbers rest on: velo tune .. --assumptions\n";
+}
+
+void say_nearest(const velo::tuning& found) {
+  const velo_tuning_info info = found.info();
+  if (info.nearest < 0) {
+    std::fputs("velo: no layout has a valid shape\n", stderr);
+    return;
+  }
+  const velo_tuning_rejection nearest = found.rejection(info.nearest);
+  const velo_tuning_layout& l = nearest.layout;
+  std::fprintf(stderr,
+               "velo: nothing fits; nearest is tp %d, pp %d, vpp %d, dp %d, cp %d, ep %d, "
+               "micro-batch %d: %s\n",
+               l.tp, l.pp, l.vpp, l.dp, l.cp, l.ep, l.micro_batch, nearest.reason);
 }
 
 }  // namespace
@@ -111,27 +162,13 @@ int tune(const std::vector<std::string>& words) {
   } catch (const velo::error& failure) {
     throw input_error(in_file(failure, given.words[0], file));
   }
-  std::string text = found.write<std::string>(given.format);
-  if (given.format == VELO_TUNING_SUMMARY)
-    text += "\nWhat the numbers rest on: velo tune .. --assumptions\n";
+  const std::string text = text_of(found, given);
   if (given.output.empty())
     std::fputs(text.c_str(), stdout);
-  else
+  else if (!text.empty())
     write_file(given.output, text);
-
-  const velo_tuning_info info = found.info();
-  if (info.plans > 0) return done;
-  if (info.nearest < 0) {
-    std::fputs("velo: no layout has a valid shape\n", stderr);
-  } else {
-    const velo_tuning_rejection nearest = found.rejection(info.nearest);
-    const velo_tuning_layout& l = nearest.layout;
-    std::fprintf(stderr,
-                 "velo: nothing fits; nearest is tp %d, pp %d, vpp %d, dp %d, cp %d, ep %d, "
-                 "micro-batch %d: %s\n",
-                 l.tp, l.pp, l.vpp, l.dp, l.cp, l.ep, l.micro_batch, nearest.reason);
-  }
-  return no_solution;
+  if (found.info().plans == 0) say_nearest(found);
+  return found.info().plans == 0 || text.empty() ? no_solution : done;
 }
 
 }  // namespace command

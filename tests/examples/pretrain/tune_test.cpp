@@ -1,0 +1,35 @@
+// Plans of velo tune as configs of the program: it trains with each.
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "tests/examples/pretrain/workplace.hpp"
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("pretrain trains with what velo tune prints") {
+  workplace w;
+  const char* const searches[] = {
+      R"("tp": [2], "cp": [2], "pp": [1])", R"("tp": [1], "pp": [2], "kind": ["zbv"], "vpp": [2])",
+      R"("tp": [2], "pp": [2], "kind": ["1f1b"], "split": ["balanced"], "recompute": ["full"])",
+      R"("tp": [1], "pp": [1], "cp": [1])"};
+  for (const char* const search : searches) {
+    INFO(search);
+    const std::string job = put(w / "job.json", std::string(R"({"model": {"layers": 6, "hidden": 32,
+      "heads": 4, "kv_heads": 2, "ffn_hidden": 64, "vocabulary": 260},
+      "training": {"global_batch": 16, "sequence": 32}, "accelerators": 4,
+      "profile": {"memory_gib": 1, "workspace_gib": 0.1}, "search": {)") +
+                                                    search + "}}");
+    const std::string command =
+        std::string(VELO_PROGRAM) + " tune " + job + " --pretrain -o " + w / "plan.json";
+    REQUIRE(std::system(command.c_str()) == 0);
+    const outcome done = run_program({"--config", w / "plan.json", "--paths", w / "text",
+                                      "--transport", "local", "--steps", "2", "--out", w / "out",
+                                      "--sample_bytes", "8", "--measure", "false"});
+    INFO(get(w / "plan.json"));
+    INFO(done.text);
+    CHECK(done.code == 0);
+    CHECK_THAT(done.text, Contains("ranks  4"));
+  }
+}

@@ -1,0 +1,143 @@
+// Reads the layout and the assumptions of a tuning's JSON, which has every key with its value.
+#include "tools/velo/commands/tune_pretrain.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace command {
+namespace {
+
+constexpr std::int64_t symbols = 259;  // of pretrain's vocabulary
+constexpr std::int64_t most_ranks = 1024;
+
+// A plan, with the job that it is of.
+class pretrain_plan {
+ public:
+  pretrain_plan(const json_t* tuning, std::size_t index)
+      : plan_(json_array_get(member(tuning, "plans"), index)),
+        layout_(member(plan_, "layout")),
+        assumed_(member(tuning, "assumptions")) {
+    const json_t* layers = member(plan_, "stage_layers");
+    for (std::size_t i = 0; i < json_array_size(layers); ++i)
+      stage_layers_.push_back(json_integer_value(json_array_get(layers, i)));
+  }
+
+  std::int64_t layout(const char* name) const { return json_integer_value(member(layout_, name)); }
+  std::string word(const char* name) const { return text(layout_, name); }
+  std::int64_t model(const char* name) const { return json_integer_value(config("model", name)); }
+  std::int64_t training(const char* name) const {
+    return json_integer_value(config("training", name));
+  }
+  bool trains_with(const char* name) const { return json_is_true(config("training", name)); }
+  bool is(const char* name) const { return json_is_true(config("model", name)); }
+  bool has(const char* name) const { return config("model", name) != nullptr; }
+  std::int64_t ranks() const { return json_integer_value(member(assumed_, "config.accelerators")); }
+
+  const std::vector<std::int64_t>& stage_layers() const { return stage_layers_; }
+  // The places that an even division of the fullest stage's layers leaves empty: "3,7".
+  std::string empty_places() const {
+    const std::int64_t most = *std::max_element(stage_layers_.begin(), stage_layers_.end());
+    std::string all;
+    for (std::size_t stage = 0; stage < stage_layers_.size(); ++stage)
+      for (std::int64_t i = stage_layers_[stage]; i < most; ++i)
+        all +=
+            (all.empty() ? "" : ",") + std::to_string(static_cast<std::int64_t>(stage) * most + i);
+    return all;
+  }
+
+ private:
+  const json_t* config(const char* section, const char* name) const {
+    return member(assumed_, ("config." + std::string(section) + "." + name).c_str());
+  }
+
+  const json_t *plan_, *layout_, *assumed_;
+  std::vector<std::int64_t> stage_layers_;
+};
+
+// What pretrain calls a kind of recompute; empty: it has none of the kind.
+std::string recompute_of(const std::string& kind) {
+  if (kind == "core") return "selective";
+  return kind == "norms" ? "" : kind;
+}
+
+std::string refusal(const pretrain_plan& of) {
+  if (of.has("moe.experts")) return "it has experts";
+  if (of.has("latent_attention.kv_rank")) return "it has latent attention";
+  if (!of.is("gated")) return "its feed-forwards are not gated";
+  if (of.is("dropout")) return "it has dropout";
+  if (of.model("head_dim") * of.model("heads") != of.model("hidden"))
+    return "its heads are not hidden / heads wide";
+  if (of.model("head_dim") % 2 != 0) return "its heads have an odd width";
+  if (of.model("vocabulary") < symbols)
+    return "its vocabulary is below " + std::to_string(symbols) + " symbols";
+  if (of.model("kv_heads") < of.layout("tp")) return "tp exceeds kv_heads";
+  if (of.trains_with("fp8")) return "it trains in fp8";
+  if (of.training("zero") > 1) return "it shares gradients (zero 2)";
+  if (recompute_of(of.word("recompute")).empty()) return "it recomputes norms and activations";
+  if (of.ranks() > most_ranks) return "it takes more than 1024 ranks";
+  const auto& layers = of.stage_layers();
+  if (std::find(layers.begin(), layers.end(), 0) != layers.end())
+    return "it has a stage without a layer";
+  return "";
+}
+
+json_t* section(const json& all, const char* name) {
+  json_t* made = json_object();
+  json_object_set_new(all.get(), name, made);
+  return made;
+}
+void set(json_t* to, const char* name, std::int64_t value) {
+  json_object_set_new(to, name, json_integer(value));
+}
+void set(json_t* to, const char* name, const std::string& value) {
+  json_object_set_new(to, name, json_string(value.c_str()));
+}
+void set(json_t* to, const char* name, bool value) {
+  json_object_set_new(to, name, json_boolean(value));
+}
+
+void write_model(json_t* to, const pretrain_plan& of) {
+  const char* const names[][2] = {{"hidden", "hidden"},    {"layers", "layers"},
+                                  {"heads", "heads"},      {"kv_heads", "kv_heads"},
+                                  {"inner", "ffn_hidden"}, {"vocab", "vocabulary"}};
+  for (const auto& [name, from] : names) set(to, name, of.model(from));
+  set(to, "tied", of.is("tied_embeddings"));
+  set(to, "dtype", std::string(of.training("parameter_bytes") == 4 ? "f32" : "bf16"));
+}
+
+void write_parallel(json_t* to, const pretrain_plan& of) {
+  for (const char* name : {"tp", "cp", "pp"}) set(to, name, of.layout(name));
+  if (of.layout("tp") > 1) set(to, "sequence_parallel", of.trains_with("sequence_parallel"));
+  if (of.layout("pp") == 1) return;
+  set(to, "pipeline", of.word("schedule"));
+  set(to, "vpp", of.layout("vpp"));
+  const std::string empty = of.empty_places();
+  if (!empty.empty()) set(to, "noop_layers", empty);
+}
+
+}  // namespace
+
+std::string pretrain_refusal(const json_t* tuning, std::size_t plan) {
+  return refusal(pretrain_plan(tuning, plan));
+}
+
+std::string pretrain_config(const json_t* tuning, std::size_t plan) {
+  const pretrain_plan of(tuning, plan);
+  const json all(json_object());
+  write_model(section(all, "model"), of);
+  json_t* data = section(all, "data");
+  set(data, "sequence", of.training("sequence"));
+  set(data, "batch", of.layout("micro_batch") * of.layout("dp"));
+  set(data, "accumulation", of.layout("microbatches"));
+  set(section(all, "memory"), "recompute", recompute_of(of.word("recompute")));
+  write_parallel(section(all, "parallel"), of);
+  json_t* run = section(all, "run");
+  set(run, "ranks", of.ranks());
+  set(run, "zero", of.training("zero") == 1 && of.layout("dp") * of.layout("cp") > 1);
+  const std::unique_ptr<char, void (*)(void*)> written(json_dumps(all.get(), JSON_INDENT(2)),
+                                                       &free);
+  return std::string(written.get()) + "\n";
+}
+
+}  // namespace command
