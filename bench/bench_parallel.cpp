@@ -1,5 +1,5 @@
-// bench_parallel: what is cut between two ranks of one thread each, a sequence, classes, a table or
-// a linear layer.
+// bench_parallel: what is cut between two ranks of one thread each, a sequence, classes, a table,
+// a linear layer or the rows of a norm.
 //
 //   build/bench/bench_parallel [--seconds S] [--filter TEXT] [--json]
 //
@@ -10,7 +10,8 @@
 // elements of a head, kind of plan. The loss of cut classes takes turns with that of all classes on
 // one rank: parallel/loss_rows.cpp. Shapes: tokens, classes of all ranks, where the logits lie.
 // Linear layers take turns with their composition: parallel/linear_rows.cpp. So do rows of a cut
-// table: parallel/embedding_rows.cpp; shapes: tokens, elements of a row, where y lies. Ranks are
+// table: parallel/embedding_rows.cpp; shapes: tokens, elements of a row, where y lies. Norms of a
+// cut hidden dimension take turns with norms of whole rows: parallel/norm_rows.cpp. Ranks are
 // threads (local) and processes (shm). A filter is a part of "operator type shape by", of attention
 // without the kind. Goals: goals.json, parallel.
 #include <algorithm>
@@ -145,8 +146,8 @@ int run(int argc, char** argv) {
     results.push_back(made);
     set.json ? print_json(stdout, made) : print(made, rounds);
   };
-  for (const auto measure :
-       {measure_exchanges, measure_attention, measure_losses, measure_embeddings, measure_linears})
+  for (const auto measure : {measure_exchanges, measure_attention, measure_losses,
+                             measure_embeddings, measure_linears, measure_norms})
     if (!measure(set, all, take)) return 2;
   return judge_pairs("parallel", results, set.json);
 }

@@ -1,5 +1,5 @@
-// The rows that bench_parallel measures beside exchanges: attention, losses, embeddings and linear
-// layers over two ranks.
+// The rows that bench_parallel measures beside exchanges: attention, losses, embeddings, linear
+// layers and norms over two ranks.
 #pragma once
 
 #include <functional>
@@ -19,5 +19,7 @@ bool measure_losses(const pair_options& set, board& all, const row_taker& take);
 bool measure_linears(const pair_options& set, board& all, const row_taker& take);
 // Rows of a table that is cut between two ranks; the same.
 bool measure_embeddings(const pair_options& set, board& all, const row_taker& take);
+// Norms of a hidden dimension that is cut between two ranks; the same.
+bool measure_norms(const pair_options& set, board& all, const row_taker& take);
 
 }  // namespace velo::bench
