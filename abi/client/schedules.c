@@ -407,6 +407,11 @@ static void sequences(void) {
   EXPECT(strncmp(out, "{\"rows\": [[0, 1, 14, 15]", 24) == 0);
   velo_sequence_plan_destroy(plan);
   EXPECT(velo_sequence_plan_check(plan) == VELO_ERR_HANDLE);
+  desc.kind = VELO_SEQUENCE_ADAPTIVE;
+  WORKS(velo_sequence_plan_create(&desc, &plan));
+  WORKS(velo_sequence_plan_get_info(plan, &info));
+  EXPECT(info.rounds == 3 && info.rule_rounds == 3 && info.kv_layers == 0);
+  velo_sequence_plan_destroy(plan);
 }
 
 void client_schedules(velo_stream stream, velo_context context) {

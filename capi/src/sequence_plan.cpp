@@ -96,6 +96,9 @@ velo_status velo_sequence_plan_get_info(velo_sequence_plan plan, velo_sequence_i
     found.sequence = of.sequence();
     found.forward_steps = of.pass(VELO_SEQUENCE_FORWARD).steps;
     found.gradient_steps = of.pass(VELO_SEQUENCE_GRADIENT).steps;
+    if (const auto& rounds = of.plan().adaptive)
+      found.rounds = rounds->rounds, found.rule_rounds = rounds->by_rule;
+    found.kv_layers = of.cache().count();
     capi::write_struct(info, info_size, "info", found);
   });
 }
@@ -153,6 +156,7 @@ velo_status velo_sequence_plan_get_message(velo_sequence_plan plan, velo_sequenc
     found.rows = sched::size_of(one.of);
     found.bytes = of.bytes_of(one);
     found.kept = one.kept ? 1 : 0;
+    found.statistics = one.statistics;
     capi::write_struct(message, message_size, "message", found);
   });
 }

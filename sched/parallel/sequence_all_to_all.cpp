@@ -11,7 +11,7 @@
 #include "core/round_up.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "sched/overlap/product.hpp"
-#include "sched/parallel/context/exchanged_heads.hpp"
+#include "sched/parallel/context/heads/exchanged_heads.hpp"
 #include "velo/ops_parallel.h"
 
 namespace velo::sched {

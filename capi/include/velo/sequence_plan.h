@@ -11,6 +11,8 @@
  *   RING        keys and values go round the ranks, block by block; in windows where window > 1
  *   HYBRID      rings of cp / ulysses ranks, each of them neighbors that exchange heads
  *   ALL_GATHER  keys and values of all ranks on each
+ *   ADAPTIVE    blocks of any mask, in rounds; HYBRID_ADAPTIVE: among cp / ulysses ring ranks, each
+ *               of them neighbors that exchange heads
  *
  * Rows. A causal sequence lies in a zigzag, document by document: of 2c chunks a rank of c holds
  * chunks r and 2c-1-r, so that all ranks see as many cells where chunks are equal. With ULYSSES,
@@ -19,7 +21,21 @@
  * parts have one more. Tokens, labels, positions, masks and offsets of alibi all follow one list.
  *
  * Heads. Query heads are cut in the same way; a rank gets the key heads that its query heads need,
- * so that neighbors may have the same one, whose gradients are summed.
+ * so that neighbors may have the same one, whose gradients are summed. With `kv_gather` each of the
+ * neighbors gets all key heads, as an all-gather gives them.
+ *
+ * Adaptive plans. The sequence is cut into one block of rows for each ring rank. Rows that see the
+ * same keys are put into the same block where that helps (principal components of the mask and
+ * k-means); otherwise blocks are contiguous. A block of queries and a block of keys with a visible
+ * cell between them are a task. Tasks are computed in rounds, at most one a rank and round: by the
+ * owner of the queries, which receives keys and values, or by the owner of the keys, which receives
+ * queries and returns a part of the result. Keys with values are two units of communication,
+ * queries one, and a returned part one, which counts in the two rounds behind its own. No rank
+ * sends and receives more than six units in a round. In the usual rule the first choices of a
+ * round ignore this limit; velo_sequence_info has the number of its rounds. The gradient computes
+ * the same tasks in the same rounds with at most twelve units. Only rows with a visible cell
+ * travel. Without a mask, causality and documents make one. velo_context_parallel_attention does
+ * not carry adaptive plans out.
  *
  * Steps. A step first gets the messages that it needs, then sends its own, then computes. What is
  * sent in one step and needed in a later one travels beside the computation between. Of dq, dk and
@@ -30,7 +46,8 @@
  * A plan belongs to no context; it never changes, so calls may overlap. Its size is a few tasks and
  * messages for each pair of ranks and each document.
  * Sources: DeepSpeed-Ulysses (arXiv:2309.14509), Ring Attention (arXiv:2310.01889), LoongTrain
- * (arXiv:2406.18485), Megatron-LM's and MindSpeed's context parallelism.
+ * (arXiv:2406.18485), Megatron-LM's and MindSpeed's context parallelism (its adaptive one for
+ * ADAPTIVE, its KV cache for kv_interval).
  */
 #ifndef VELO_SEQUENCE_PLAN_H
 #define VELO_SEQUENCE_PLAN_H
@@ -48,7 +65,9 @@ enum {
   VELO_SEQUENCE_ULYSSES = 0,
   VELO_SEQUENCE_RING = 1,
   VELO_SEQUENCE_HYBRID = 2,
-  VELO_SEQUENCE_ALL_GATHER = 3
+  VELO_SEQUENCE_ALL_GATHER = 3,
+  VELO_SEQUENCE_ADAPTIVE = 4,
+  VELO_SEQUENCE_HYBRID_ADAPTIVE = 5
 };
 
 /* The keys and values of other ranks that a rank of a ring keeps for the gradient, beside those of
@@ -63,11 +82,11 @@ enum {
 typedef struct velo_sequence_desc {
   uint32_t struct_size;
   velo_sequence_kind kind;
-  int64_t cp;      /* ranks, up to 4096 */
-  int64_t ulysses; /* HYBRID: neighbors that exchange heads; a divisor of cp, from 2 on, that leaves
-                       a ring of 2 or more; else 1 */
-  int64_t window;  /* RING, HYBRID: ranks of a window; 1, or a divisor below the ring; else 1 */
-  int64_t sequence;             /* rows, below 2^31 */
+  int64_t cp;       /* ranks, up to 4096; of adaptive kinds up to 256 blocks of rows */
+  int64_t ulysses;  /* HYBRID, HYBRID_ADAPTIVE: neighbors that exchange heads; a divisor of cp, from
+                       2 on, that leaves a ring of 2 or more; else 1 */
+  int64_t window;   /* RING, HYBRID: ranks of a window; 1, or a divisor below the ring; else 1 */
+  int64_t sequence; /* rows, below 2^31; up to 65536 with a mask or of an adaptive kind */
   const int64_t* document_ends; /* ascending, the last one the sequence's; documents may be empty;
                                    or NULL; copied */
   int64_t document_count;       /* 0 = one document */
@@ -79,10 +98,19 @@ typedef struct velo_sequence_desc {
   int64_t element_bytes;        /* of a row's element, for the price: 2 or 4 */
   int32_t causal;               /* 1 = a query sees keys up to its own; 0 = its whole document */
   velo_sequence_cache kv_cache; /* RING, HYBRID: what is kept for the gradient */
+  int64_t kv_interval;          /* with a cache: layers between two that keep; layer l keeps where
+                                   l mod (kv_interval + 1) is 0; other layers have no cache */
+  int64_t layers;               /* of the model, more than kv_interval */
+  int64_t layer;                /* whose plan this is; below layers */
+  int64_t kv_gather;            /* where heads are exchanged: 1 = a rank gets all key heads; 0 =
+                                   those that its query heads need */
 } velo_sequence_desc;
 
-#define VELO_SEQUENCE_DESC_INIT \
-  { sizeof(velo_sequence_desc), VELO_SEQUENCE_RING, 1, 1, 1, 0, 0, 0, 0, 1, 0, 128, 2, 1, 0 }
+#define VELO_SEQUENCE_DESC_INIT                                                                    \
+  {                                                                                                \
+    sizeof(velo_sequence_desc), VELO_SEQUENCE_RING, 1, 1, 1, 0, 0, 0, 0, 1, 0, 128, 2, 1, 0, 0, 1, \
+        0, 0                                                                                       \
+  }
 
 /* The forward or the gradient. */
 typedef int32_t velo_sequence_pass;
@@ -95,10 +123,13 @@ typedef struct velo_sequence_info {
   int64_t sequence;       /* rows */
   int64_t forward_steps;  /* of the forward */
   int64_t gradient_steps; /* of the gradient */
+  int64_t rounds;         /* ADAPTIVE, HYBRID_ADAPTIVE: in which blocks are computed; else 0 */
+  int64_t rule_rounds;    /* that the rule needs, whose first choices ignore the limit; else 0 */
+  int64_t kv_layers;      /* layers that keep keys for the gradient */
 } velo_sequence_info;
 
 #define VELO_SEQUENCE_INFO_INIT \
-  { sizeof(velo_sequence_info), 0, 0, 0, 0, 0 }
+  { sizeof(velo_sequence_info), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* The price of a rank's step. */
 typedef struct velo_sequence_step {
@@ -111,10 +142,11 @@ typedef struct velo_sequence_step {
   int64_t tasks;           /* what it computes */
   int64_t sends;           /* messages that leave in this step */
   int64_t receives;        /* messages that this step needs */
+  int64_t bytes_kept;      /* of messages that the rank has by then and keeps for the gradient */
 } velo_sequence_step;
 
 #define VELO_SEQUENCE_STEP_INIT \
-  { sizeof(velo_sequence_step), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_sequence_step), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* The cells of a task's queries and keys that it computes. */
 typedef int32_t velo_sequence_cells;
@@ -144,7 +176,7 @@ enum {
   VELO_SEQUENCE_Q = 0,    /* queries */
   VELO_SEQUENCE_K = 1,    /* keys */
   VELO_SEQUENCE_V = 2,    /* values */
-  VELO_SEQUENCE_OUT = 3,  /* the result */
+  VELO_SEQUENCE_OUT = 3,  /* the result, or in float32 a part of it */
   VELO_SEQUENCE_DOUT = 4, /* the gradient of the result */
   VELO_SEQUENCE_DQ = 5,   /* parts of the gradient of queries */
   VELO_SEQUENCE_DK = 6,   /* parts of the gradient of keys */
@@ -162,13 +194,15 @@ typedef struct velo_sequence_message {
   int64_t heads_begin;           /* of keys for K, V, DK and DV, else of queries */
   int64_t heads_end;             /* of these */
   int64_t rows;                  /* their number */
-  int64_t bytes;                 /* of rows * heads * head_dim elements */
+  int64_t bytes;                 /* of rows * heads * head_dim elements, and of statistics */
   int32_t kept;                  /* 1 = the receiver keeps it for the gradient */
   int32_t reserved;              /* 0 */
+  int64_t statistics;            /* float32 numbers that go with each row and head: with parts of
+                                    OUT maximum and sum, with DOUT these and its product with OUT */
 } velo_sequence_message;
 
 #define VELO_SEQUENCE_MESSAGE_INIT \
-  { sizeof(velo_sequence_message), VELO_SEQUENCE_Q, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_sequence_message), VELO_SEQUENCE_Q, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* A list of rows that a call asks for. */
 typedef int32_t velo_sequence_part;
@@ -183,7 +217,8 @@ enum {
 typedef int32_t velo_sequence_format;
 enum {
   VELO_SEQUENCE_JSON = 0, /* an object of rows, steps, cells and bytes received, lists by rank; the
-                             last of bytes and of steps is the end of the pass */
+                             last of bytes and of steps is the end of the pass; rounds and
+                             rule_rounds, kv_cache with its layers, where there are any */
   VELO_SEQUENCE_SVG = 1   /* a picture: cells of the sequence, colored by rank */
 };
 

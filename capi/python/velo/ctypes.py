@@ -304,6 +304,8 @@ VELO_SEQUENCE_ULYSSES = 0
 VELO_SEQUENCE_RING = 1
 VELO_SEQUENCE_HYBRID = 2
 VELO_SEQUENCE_ALL_GATHER = 3
+VELO_SEQUENCE_ADAPTIVE = 4
+VELO_SEQUENCE_HYBRID_ADAPTIVE = 5
 VELO_SEQUENCE_CACHE_NONE = 0
 VELO_SEQUENCE_CACHE_HALF = 1
 VELO_SEQUENCE_CACHE_FULL = 2
@@ -1937,8 +1939,12 @@ velo_sequence_desc._fields_ = [
     ("element_bytes", c_int64),
     ("causal", c_int32),
     ("kv_cache", c_int32),
+    ("kv_interval", c_int64),
+    ("layers", c_int64),
+    ("layer", c_int64),
+    ("kv_gather", c_int64),
 ]
-velo_sequence_desc._defaults_ = {"kind": 1, "cp": 1, "ulysses": 1, "window": 1, "heads": 1, "head_dim": 128, "element_bytes": 2, "causal": 1}
+velo_sequence_desc._defaults_ = {"kind": 1, "cp": 1, "ulysses": 1, "window": 1, "heads": 1, "head_dim": 128, "element_bytes": 2, "causal": 1, "layers": 1}
 velo_sequence_desc._numbers_ = ("kind", "kv_cache")
 velo_sequence_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1947,6 +1953,9 @@ velo_sequence_info._fields_ = [
     ("sequence", c_int64),
     ("forward_steps", c_int64),
     ("gradient_steps", c_int64),
+    ("rounds", c_int64),
+    ("rule_rounds", c_int64),
+    ("kv_layers", c_int64),
 ]
 velo_sequence_step._fields_ = [
     ("struct_size", c_uint32),
@@ -1958,6 +1967,7 @@ velo_sequence_step._fields_ = [
     ("tasks", c_int64),
     ("sends", c_int64),
     ("receives", c_int64),
+    ("bytes_kept", c_int64),
 ]
 velo_sequence_task._fields_ = [
     ("struct_size", c_uint32),
@@ -1982,6 +1992,7 @@ velo_sequence_message._fields_ = [
     ("bytes", c_int64),
     ("kept", c_int32),
     ("reserved", c_int32),
+    ("statistics", c_int64),
 ]
 velo_sequence_message._numbers_ = ("content",)
 velo_tuning_layout._fields_ = [
@@ -3700,7 +3711,7 @@ class velo_context_parallel_attention_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("group", velo_group),  # the context-parallel ranks, of the stream's context; NULL: this one alone
-        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
+        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks, of no adaptive kind (UNSUPPORTED); it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
         ("query", POINTER(velo_tensor)),  # [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
         ("key", POINTER(velo_tensor)),  # the same with Nkv heads, dtype of query
         ("value", POINTER(velo_tensor)),  # the same with Nkv heads of Dv elements, dtype of query
@@ -3725,7 +3736,7 @@ class velo_context_parallel_attention_backward_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("group", velo_group),  # the context-parallel ranks, of the stream's context; NULL: this one alone
-        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
+        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks, of no adaptive kind (UNSUPPORTED); it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
         ("query", POINTER(velo_tensor)),  # [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
         ("key", POINTER(velo_tensor)),  # the same with Nkv heads, dtype of query
         ("value", POINTER(velo_tensor)),  # the same with Nkv heads of Dv elements, dtype of query

@@ -1,14 +1,15 @@
 // A plan of context-parallel attention: who multiplies which queries with which keys, and what is
 // sent, step by step.
 //
-// A plan is a value. Generators make it (one a file: rings.cpp, all_gather.cpp). `prove` shows that
-// it computes each visible cell once, that every task and message finds its rows, and that every
-// result ends at the owner of its row. Nothing here communicates. A step of a pass delivers the
-// messages that it needs, sends its own, and computes. Invariant: tasks of a rank and messages are
-// in the order of their steps. Cost: a few tasks for each pair of ranks and document.
+// A plan is a value. Generators make it (one a file: rings.cpp, all_gather.cpp, adaptive/). `prove`
+// shows that it computes each visible cell once, that every task and message finds its rows, and
+// that every result ends at the owner of its row. Nothing here communicates. A step of a pass
+// delivers the messages that it needs, sends its own, and computes. Invariant: tasks of a rank and
+// messages are in the order of their steps. Cost: a few tasks for each pair of ranks and document.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sched/parallel/context/rows.hpp"
@@ -50,8 +51,10 @@ struct block_message {
   std::int64_t step, needed, from, to;
   content what;
   rows of;
-  span heads;         // of keys where is_of_keys
-  bool kept = false;  // of the forward: stays at the receiver for the gradient
+  span heads;                   // of keys where is_of_keys
+  bool kept = false;            // of the forward: stays at the receiver for the gradient
+  bool part = false;            // of out or dq: a float32 part, which the receiver adds
+  std::int64_t statistics = 0;  // float32 numbers that go with each row and head
 };
 
 // The forward or the gradient.
@@ -64,6 +67,7 @@ struct attention_pass {
   std::vector<block_message> messages;
 
   message_range sent_in(std::int64_t step) const;
+  void sort_messages();  // by step, stable
 };
 
 struct head_counts {
@@ -86,23 +90,45 @@ struct sequence_shape {
   }
 };
 
+// The rounds of an adaptive plan, and those that the rule needs, whose first choices ignore the
+// limit of units.
+struct round_counts {
+  std::int64_t rounds = 0, by_rule = 0;
+  std::int64_t neighbors = 1;  // of a ring rank; messages between them are no units
+};
+
 struct sequence_plan {
   std::vector<rows> held;  // by rank
   attention_pass forward, gradient;
+  std::optional<round_counts> adaptive;
 };
 
 // The blocks of other ranks that a rank keeps for the gradient, beside the block that it met last.
 enum class kept_blocks { none, keys, both };
+
+// Neighbors that exchange heads, and whether each gets all key heads or those that its query heads
+// need.
+struct exchange_shape {
+  std::int64_t neighbors;
+  bool gathers_keys = false;
+};
 
 // Ranks in rings of ranks / ulysses, in windows; `ulysses` neighbors exchange heads. A ring of one
 // is Ulysses attention, one neighbor ring attention.
 struct ring_shape {
   std::int64_t ulysses, window;
   kept_blocks kept = kept_blocks::none;
+  bool gathers_keys = false;
 };
 sequence_plan plan_rings(const sequence_shape& of, const ring_shape& ring);
 // Keys and values of all ranks on each.
 sequence_plan plan_all_gather(const sequence_shape& of);
+
+// Units of messages that a rank sends and receives in a step of an adaptive plan, at most: one for
+// each content. The gradient computes 2.5 times as much.
+constexpr std::int64_t most_units_forward = 6, most_units_gradient = 12;
+// Blocks of a masked sequence in rounds.
+sequence_plan plan_adaptive(const sequence_shape& of, const exchange_shape& how);
 
 // The cells of a task that are visible.
 std::int64_t cells_of(const attention_task& task, const sequence_shape& of);

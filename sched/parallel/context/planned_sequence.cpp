@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::int64_t most_ranks = 4096, most_rows = std::int64_t{1} << 31,
                        most_tasks = std::int64_t{1} << 24, most_heads = 1 << 16,
-                       most_elements = 1 << 16, most_masked = 1 << 16;
+                       most_elements = 1 << 16, most_masked = 1 << 16, most_blocks = 256,
+                       most_layers = 1 << 16;
 
 void require(bool holds, const char* field, const text& expected, std::int64_t got) {
   if (!holds) fail(VELO_ERR_ARGUMENT, text("desc.%s", field), expected, number(got));
@@ -50,14 +51,21 @@ documents read_documents(const velo_sequence_desc& desc) {
   return all;
 }
 
+bool is_adaptive(const velo_sequence_desc& d) {
+  return d.kind == VELO_SEQUENCE_ADAPTIVE || d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE;
+}
+bool has_ring(const velo_sequence_desc& d) {
+  return d.kind == VELO_SEQUENCE_RING || d.kind == VELO_SEQUENCE_HYBRID;
+}
+
 void require_ring(const velo_sequence_desc& d) {
-  const bool hybrid = d.kind == VELO_SEQUENCE_HYBRID, ring = hybrid || d.kind == VELO_SEQUENCE_RING;
-  if (hybrid)
+  const bool ring = has_ring(d);
+  if (d.kind == VELO_SEQUENCE_HYBRID || d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE)
     require(d.ulysses >= 2 && d.cp % d.ulysses == 0 && d.ulysses < d.cp, "ulysses",
             concat("a divisor of cp, ", d.cp, ", from 2 on that leaves a ring of 2 or more"),
             d.ulysses);
   else
-    require(d.ulysses == 1, "ulysses", words("1, except for VELO_SEQUENCE_HYBRID"), d.ulysses);
+    require(d.ulysses == 1, "ulysses", words("1, except for hybrids"), d.ulysses);
   const std::int64_t around = ring ? d.cp / d.ulysses : 1;
   require(d.window >= 1 && around % d.window == 0, "window",
           ring ? concat("a divisor of the ring, ", around) : words("1 without a ring"), d.window);
@@ -65,11 +73,27 @@ void require_ring(const velo_sequence_desc& d) {
           d.window);
 }
 
+void require_cache(const velo_sequence_desc& d) {
+  require(d.kv_cache >= VELO_SEQUENCE_CACHE_NONE && d.kv_cache <= VELO_SEQUENCE_CACHE_FULL,
+          "kv_cache", words("VELO_SEQUENCE_CACHE_NONE to VELO_SEQUENCE_CACHE_FULL"), d.kv_cache);
+  require(has_ring(d) || d.kv_cache == VELO_SEQUENCE_CACHE_NONE, "kv_cache",
+          words("VELO_SEQUENCE_CACHE_NONE without a ring"), d.kv_cache);
+  require(d.layers >= 1 && d.layers <= most_layers, "layers", concat("1 to ", most_layers),
+          d.layers);
+  require(d.layer >= 0 && d.layer < d.layers, "layer", concat("0 to ", d.layers - 1), d.layer);
+  require(d.kv_interval >= 0 && d.kv_interval < d.layers, "kv_interval",
+          concat("0 or more, below layers, ", d.layers), d.kv_interval);
+  require(d.kv_interval == 0 || d.kv_cache != VELO_SEQUENCE_CACHE_NONE, "kv_interval",
+          words("0 without kv_cache"), d.kv_interval);
+}
+
 void require_sizes(const velo_sequence_desc& d) {
-  require(d.kind >= VELO_SEQUENCE_ULYSSES && d.kind <= VELO_SEQUENCE_ALL_GATHER, "kind",
-          words("VELO_SEQUENCE_ULYSSES to VELO_SEQUENCE_ALL_GATHER"), d.kind);
+  require(d.kind >= VELO_SEQUENCE_ULYSSES && d.kind <= VELO_SEQUENCE_HYBRID_ADAPTIVE, "kind",
+          words("VELO_SEQUENCE_ULYSSES to VELO_SEQUENCE_HYBRID_ADAPTIVE"), d.kind);
   require(d.cp >= 1 && d.cp <= most_ranks, "cp", concat("1 to ", most_ranks), d.cp);
   require_ring(d);
+  require(!is_adaptive(d) || d.cp / d.ulysses <= most_blocks, "cp",
+          concat("at most ", most_blocks, " blocks of rows of an adaptive kind"), d.cp);
   require(d.sequence >= 0 && d.sequence < most_rows, "sequence", words("0 or more, below 2^31"),
           d.sequence);
   const std::int64_t exchange = d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses;
@@ -84,11 +108,9 @@ void require_sizes(const velo_sequence_desc& d) {
   require(d.element_bytes == 2 || d.element_bytes == 4, "element_bytes", words("2 or 4"),
           d.element_bytes);
   require(d.causal == 0 || d.causal == 1, "causal", words("0 or 1"), d.causal);
-  const bool around = d.kind == VELO_SEQUENCE_RING || d.kind == VELO_SEQUENCE_HYBRID;
-  require(d.kv_cache >= VELO_SEQUENCE_CACHE_NONE && d.kv_cache <= VELO_SEQUENCE_CACHE_FULL,
-          "kv_cache", words("VELO_SEQUENCE_CACHE_NONE to VELO_SEQUENCE_CACHE_FULL"), d.kv_cache);
-  require(around || d.kv_cache == VELO_SEQUENCE_CACHE_NONE, "kv_cache",
-          words("VELO_SEQUENCE_CACHE_NONE without a ring"), d.kv_cache);
+  require_cache(d);
+  require(d.kv_gather == 0 || (d.kv_gather == 1 && exchange > 1), "kv_gather",
+          words("0, or 1 where heads are exchanged"), d.kv_gather);
   // Products fit 64 bits: cells of all heads, and bytes of float32 of the whole sequence.
   constexpr double most = 0x1p62;
   const auto rows_of_heads = static_cast<double>(d.sequence) * static_cast<double>(d.heads);
@@ -98,10 +120,25 @@ void require_sizes(const velo_sequence_desc& d) {
   const std::int64_t tasks = std::max<std::int64_t>(d.document_count, 1);
   require(tasks <= most_tasks / (d.cp * d.cp), "document_count",
           concat("at most ", most_tasks / (d.cp * d.cp), " with cp ", d.cp), d.document_count);
-  if (d.mask == nullptr) return;
-  require(d.document_count == 0, "document_count", words("0 beside a mask"), d.document_count);
-  require(d.sequence <= most_masked, "sequence", concat("at most ", most_masked, " with a mask"),
-          d.sequence);
+  if (d.mask == nullptr && !is_adaptive(d)) return;
+  require(d.mask == nullptr || d.document_count == 0, "document_count", words("0 beside a mask"),
+          d.document_count);
+  require(d.sequence <= most_masked, "sequence",
+          concat("at most ", most_masked, " with a mask or of an adaptive kind"), d.sequence);
+}
+
+// The mask of causality and documents.
+std::vector<std::uint8_t> mask_of(const documents& all, bool causal) {
+  const std::int64_t sequence = all.sequence();
+  std::vector<std::uint8_t> mask(core::at(sequence * sequence), 1);
+  for (std::int64_t d = 0; d < all.count(); ++d) {
+    const span own = all.at(d);
+    for (std::int64_t q = own.begin; q < own.end; ++q) {
+      const auto row = mask.begin() + q * sequence;
+      std::fill(row + own.begin, row + (causal ? q + 1 : own.end), std::uint8_t{0});
+    }
+  }
+  return mask;
 }
 
 sequence_shape shape_of(const velo_sequence_desc& d, const std::vector<std::uint8_t>& mask) {
@@ -114,8 +151,14 @@ sequence_shape shape_of(const velo_sequence_desc& d, const std::vector<std::uint
 
 std::vector<std::uint8_t> mask_of(const velo_sequence_desc& d) {
   require_sizes(d);
-  if (d.mask == nullptr) return {};
-  return {d.mask, d.mask + d.sequence * d.sequence};
+  if (d.mask != nullptr) return {d.mask, d.mask + d.sequence * d.sequence};
+  if (!is_adaptive(d)) return {};
+  return mask_of(read_documents(d), d.causal != 0);
+}
+
+// What a plan's layer keeps.
+velo_sequence_cache cache_of(const velo_sequence_desc& d) {
+  return d.layer % (d.kv_interval + 1) == 0 ? d.kv_cache : VELO_SEQUENCE_CACHE_NONE;
 }
 
 // The same for plans that are carried out in the same way.
@@ -126,7 +169,7 @@ std::uint64_t signature_of(const velo_sequence_desc& d, const sequence_shape& sh
   };
   for (const std::int64_t one :
        {std::int64_t{d.kind}, d.cp, d.ulysses, d.window, d.sequence, d.heads, shape.heads.keys,
-        d.head_dim, std::int64_t{d.causal}, std::int64_t{d.kv_cache}})
+        d.head_dim, std::int64_t{d.causal}, std::int64_t{cache_of(d)}, d.kv_gather})
     add(one);
   for (const std::int64_t end : shape.all.ends) add(end);
   const std::int64_t bytes = shape.mask == nullptr ? 0 : d.sequence * d.sequence;
@@ -136,8 +179,10 @@ std::uint64_t signature_of(const velo_sequence_desc& d, const sequence_shape& sh
 
 sequence_plan plan_of(const velo_sequence_desc& d, const sequence_shape& shape) {
   if (d.kind == VELO_SEQUENCE_ALL_GATHER) return plan_all_gather(shape);
+  const bool gathers = d.kv_gather != 0;
+  if (is_adaptive(d)) return plan_adaptive(shape, {d.ulysses, gathers});
   return plan_rings(shape, {d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses, d.window,
-                            static_cast<kept_blocks>(d.kv_cache)});
+                            static_cast<kept_blocks>(cache_of(d)), gathers});
 }
 
 }  // namespace
@@ -145,6 +190,7 @@ sequence_plan plan_of(const velo_sequence_desc& d, const sequence_shape& shape) 
 planned_sequence::planned_sequence(const velo_sequence_desc& desc)
     : head_dim_(desc.head_dim),
       element_bytes_(desc.element_bytes),
+      cache_{desc.kv_cache, desc.kv_interval, desc.layers},
       mask_(mask_of(desc)),
       shape_(shape_of(desc, mask_)),
       signature_(signature_of(desc, shape_)),
@@ -198,10 +244,11 @@ std::vector<const block_message*> planned_sequence::received(velo_sequence_pass 
   return all;
 }
 
-// Parts of dk and dv are float32.
+// Parts of results are float32, as all of dk and dv are.
 std::int64_t planned_sequence::bytes_of(const block_message& m) const {
-  const bool parts = m.what == content::dk || m.what == content::dv;
-  return size_of(m.of) * m.heads.size() * head_dim_ * (parts ? 4 : element_bytes_);
+  const bool parts = m.part || m.what == content::dk || m.what == content::dv;
+  return size_of(m.of) * m.heads.size() *
+         (head_dim_ * (parts ? 4 : element_bytes_) + 4 * m.statistics);
 }
 
 void planned_sequence::price(velo_sequence_pass which, std::int64_t rank, std::int64_t step,
@@ -218,6 +265,11 @@ void planned_sequence::price(velo_sequence_pass which, std::int64_t rank, std::i
   for (const std::size_t i : by.received[core::at(rank)]) {
     const block_message& m = pass(which).messages[i];
     if (m.step <= step && step < m.needed) to.bytes_in_flight += bytes_of(m);
+  }
+  for (const std::size_t i : forward_.received[core::at(rank)]) {
+    const block_message& m = plan_.forward.messages[i];
+    if (m.kept && (which == VELO_SEQUENCE_GRADIENT || m.needed <= step))
+      to.bytes_kept += bytes_of(m);
   }
 }
 

@@ -32,6 +32,15 @@ class planned_sequence {
     return which == VELO_SEQUENCE_GRADIENT ? plan_.gradient : plan_.forward;
   }
   const rows& held(std::int64_t rank) const;
+  // The layers of the model that keep keys for the gradient: each (interval + 1)-th.
+  struct layer_cache {
+    velo_sequence_cache kept;
+    std::int64_t interval, layers;
+
+    bool keeps() const { return kept != VELO_SEQUENCE_CACHE_NONE; }
+    std::int64_t count() const { return keeps() ? (layers - 1) / (interval + 1) + 1 : 0; }
+  };
+  const layer_cache& cache() const { return cache_; }
 
   std::vector<const attention_task*> tasks(velo_sequence_pass which, std::int64_t rank,
                                            std::int64_t step) const;
@@ -54,6 +63,7 @@ class planned_sequence {
   ways index(const attention_pass& of) const;
 
   std::int64_t head_dim_, element_bytes_;
+  layer_cache cache_;
   std::vector<std::uint8_t> mask_;
   sequence_shape shape_;
   std::uint64_t signature_;

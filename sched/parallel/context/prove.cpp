@@ -1,6 +1,7 @@
 // The proof of a plan: ranks hold each row once, tasks cover the visible cells of every row once,
 // and a walk through the steps finds each row where a task or a message takes it from, and each
-// result at the row's owner in the end. Cost: rows and messages times tasks times heads.
+// result at the row's owner in the end. In an adaptive plan no rank has more than one task a step,
+// nor more units of messages than the limit. Cost: rows and messages times tasks times heads.
 #include <algorithm>
 #include <map>
 
@@ -86,6 +87,7 @@ void prove_cells(const attention_pass& pass, const sequence_shape& of) {
   coverage all;
   for (const auto& rank : pass.tasks)
     for (const attention_task& task : rank) add_coverage(task, of, all);
+  if (all.by_heads.empty()) all.by_heads[{0, of.heads.queries}].resize(core::at(of.sequence()));
   std::int64_t head = 0;
   for (auto& [heads, by_row] : all.by_heads) {
     if (heads.first != head) refuse(concat("tasks for head ", head), concat("head ", heads.first));
@@ -197,8 +199,18 @@ void prove_ways(const sequence_plan& plan, const attention_pass& pass, const seq
   }
 }
 
-// Results: a row and head of out and dq is whole at the rank that computes it; parts of dk and dv
-// are summed on their way. All end at the row's owner.
+// Rows of a list that see a key.
+rows rows_that_see(const rows& list, const sequence_shape& of) {
+  if (of.visible() != cells::masked) return list;
+  rows seeing;
+  for (const span& s : list)
+    for (std::int64_t q = s.begin; q < s.end; ++q)
+      if (has_visible(of, q, {0, of.sequence()})) append(seeing, {q, q + 1});
+  return seeing;
+}
+
+// Results: a row and head of out and dq is whole at the rank that computes it, or comes in parts;
+// parts of dk and dv are summed on their way. All end at the row's owner.
 void prove_results(const sequence_plan& plan, const attention_pass& pass, const sequence_shape& of,
                    const std::vector<content>& results) {
   holdings all(of.ranks);
@@ -225,13 +237,14 @@ void prove_results(const sequence_plan& plan, const attention_pass& pass, const 
           all.add(r, what, keys ? t.keys : t.queries, keys ? of.heads.keys_of(t.heads) : t.heads);
         }
   }
-  for (std::int64_t r = 0; r < of.ranks; ++r)
+  for (std::int64_t r = 0; r < of.ranks; ++r) {
+    const rows seeing = rows_that_see(plan.held[core::at(r)], of);
     for (const content what : results) {
       const bool keys = is_of_keys(what);
       const std::int64_t heads = keys ? of.heads.keys : of.heads.queries;
       for (std::int64_t h = 0; h < heads; ++h) {
-        if (!keys && !all.has(r, what, plan.held[core::at(r)], {h, h + 1}))
-          refuse(concat("results of head ", h, " for each row of rank ", r),
+        if (!keys && !all.has(r, what, seeing, {h, h + 1}))
+          refuse(concat("results of head ", h, " for each row of rank ", r, " that sees a key"),
                  concat("rows without one"));
         all.take(r, what, plan.held[core::at(r)], h);
         if (!all.all(r, what, h).empty())
@@ -240,6 +253,25 @@ void prove_results(const sequence_plan& plan, const attention_pass& pass, const 
               concat("row ", all.all(r, what, h).front().begin, ", head ", h, " left at rank ", r));
       }
     }
+  }
+}
+
+// An adaptive plan: one task for each rank and step, and units of messages that leave in a step
+// within the limit, at sender and receiver.
+void prove_units(const sequence_plan& plan, const attention_pass& pass, std::int64_t most) {
+  for (const auto& rank : pass.tasks)
+    for (std::size_t i = 1; i < rank.size(); ++i)
+      if (rank[i].step == rank[i - 1].step)
+        refuse(concat("one task a step"), concat("more in step ", rank[i].step));
+  std::vector<std::int64_t> units(plan.held.size());
+  std::int64_t step = 0;
+  for (const block_message& m : pass.messages) {
+    if (m.step != step) std::fill(units.begin(), units.end(), 0), step = m.step;
+    if (m.from / plan.adaptive->neighbors == m.to / plan.adaptive->neighbors) continue;
+    for (const std::int64_t end : {m.from, m.to})
+      if (++units[core::at(end)] > most)
+        refuse(concat("at most ", most, " units of rank ", end, " in step ", step), concat("more"));
+  }
 }
 
 void prove_order(const attention_pass& pass, const sequence_shape& of) {
@@ -306,6 +338,9 @@ void prove(const sequence_plan& plan, const sequence_shape& of) {
   prove_ways(plan, plan.gradient, of, true);
   prove_results(plan, plan.forward, of, {content::out});
   prove_results(plan, plan.gradient, of, {content::dq, content::dk, content::dv});
+  if (!plan.adaptive) return;
+  prove_units(plan, plan.forward, most_units_forward);
+  prove_units(plan, plan.gradient, most_units_gradient);
 }
 
 }  // namespace velo::sched

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "core/index.hpp"
-#include "sched/parallel/context/plan.hpp"
+#include "sched/parallel/context/heads/head_exchange.hpp"
 
 namespace velo::sched {
 
@@ -41,6 +41,18 @@ class ring_visits {
   std::int64_t ranks_, window_;
 };
 
+bool in_zigzag(const sequence_shape& of) {
+  return of.visible() == cells::causal;
+}
+
+std::vector<rows> lists_of(const sequence_shape& of, std::int64_t ring) {
+  std::vector<rows> all;
+  for (std::int64_t i = 0; i < ring; ++i)
+    all.push_back(in_zigzag(of) ? zigzag_rows(of.all, ring, i)
+                                : contiguous_rows(of.sequence(), ring, i));
+  return all;
+}
+
 class ring_plan {
  public:
   ring_plan(const sequence_shape& of, const ring_shape& ring)
@@ -48,30 +60,19 @@ class ring_plan {
         u_(ring.ulysses),
         kept_(ring.kept),
         ring_(of.ranks / ring.ulysses),
-        visits_(ring_, ring.window) {
-    for (std::int64_t i = 0; i < ring_; ++i)
-      lists_.push_back(in_zigzag() ? zigzag_rows(of.all, ring_, i)
-                                   : contiguous_rows(of.sequence(), ring_, i));
-  }
+        visits_(ring_, ring.window),
+        neighbors_(of, {ring.ulysses, ring.gathers_keys}, lists_of(of, ring_)) {}
 
   sequence_plan make() const {
     sequence_plan plan;
-    for (std::int64_t r = 0; r < of_.ranks; ++r) plan.held.push_back(held(r));
+    plan.held = neighbors_.all_held();
     fill(plan.forward, false);
     fill(plan.gradient, true);
     return plan;
   }
 
  private:
-  bool in_zigzag() const { return of_.visible() == cells::causal; }
-  std::int64_t exchange() const { return u_ > 1 ? 1 : 0; }  // steps before and behind the ring's
-  span heads_of(std::int64_t member) const {
-    return comm::uneven_share(of_.heads.queries, u_, member);
-  }
-  rows held(std::int64_t rank) const {
-    const rows& list = lists_[core::at(rank / u_)];
-    return part_of(list, comm::uneven_share(size_of(list), u_, rank % u_));
-  }
+  std::int64_t exchange() const { return neighbors_.steps(); }
   std::int64_t visit(std::int64_t step, bool gradient) const {  // the forward's step
     return gradient ? ring_ - 1 - step : step;
   }
@@ -82,20 +83,18 @@ class ring_plan {
     for (std::int64_t r = 0; r < of_.ranks; ++r)
       for (std::int64_t s = 0; s < ring_; ++s)
         add_tasks(pass.tasks[core::at(r)], exchange() + s, r / u_,
-                  visits_.block(r / u_, visit(s, gradient)), heads_of(r % u_));
+                  visits_.block(r / u_, visit(s, gradient)), neighbors_.heads_of(r % u_));
     if (gradient) {
-      swap_heads(pass, 0, {content::dout}, true);
+      neighbors_.send_heads(pass, 0, {content::dout});
       send_blocks(pass, true);
       send_gradients(pass);
-      swap_heads(pass, pass.steps - 1, {content::dq, content::dk, content::dv}, false);
+      neighbors_.send_back(pass, pass.steps - 1, {content::dq, content::dk, content::dv});
     } else {
-      swap_heads(pass, 0, {content::q, content::k, content::v}, true);
+      neighbors_.send_heads(pass, 0, {content::q, content::k, content::v});
       send_blocks(pass, false);
-      swap_heads(pass, pass.steps - 1, {content::out}, false);
+      neighbors_.send_back(pass, pass.steps - 1, {content::out});
     }
-    std::stable_sort(
-        pass.messages.begin(), pass.messages.end(),
-        [](const block_message& a, const block_message& b) { return a.step < b.step; });
+    pass.sort_messages();
   }
 
   // Ring rank i with block j, document by document.
@@ -106,15 +105,14 @@ class ring_plan {
         to.push_back({step, std::move(queries), std::move(keys), heads, visible});
     };
     if (of_.visible() == cells::masked) {
-      add(lists_[core::at(i)], lists_[core::at(j)], cells::masked);
+      add(neighbors_.list(i), neighbors_.list(j), cells::masked);
       return;
     }
     for (std::int64_t d = 0; d < of_.all.count(); ++d) {
       const span document = of_.all.at(d);
       rows queries, keys;
-      if (!in_zigzag()) {
-        add(within(lists_[core::at(i)], document), within(lists_[core::at(j)], document),
-            cells::all);
+      if (!in_zigzag(of_)) {
+        add(within(neighbors_.list(i), document), within(neighbors_.list(j), document), cells::all);
         continue;
       }
       const zigzag_chunks own = zigzag(document, ring_, i), met = zigzag(document, ring_, j);
@@ -123,26 +121,6 @@ class ring_plan {
       append(keys, met.first);
       if (j >= i) append(keys, met.second);
       add(queries, keys, i == j ? cells::causal : cells::all);
-    }
-  }
-
-  // Members of a ring rank send each other rows of the other's heads, or give results back.
-  void swap_heads(attention_pass& pass, std::int64_t step, std::initializer_list<content> what,
-                  bool to_heads) const {
-    if (u_ == 1) return;
-    for (std::int64_t from = 0; from < of_.ranks; ++from) {
-      for (std::int64_t member = 0; member < u_; ++member) {
-        const std::int64_t to = from / u_ * u_ + member;
-        if (to == from) continue;
-        const rows of = held(to_heads ? from : to);
-        const span queries = heads_of((to_heads ? to : from) % u_);
-        if (of.empty()) continue;
-        for (const content one : what) {
-          pass.messages.push_back({step, step + 1, from, to, one, of,
-                                   is_of_keys(one) ? of_.heads.keys_of(queries) : queries,
-                                   to_heads && one != content::dout});
-        }
-      }
     }
   }
 
@@ -183,12 +161,12 @@ class ring_plan {
   void send(attention_pass& pass, std::int64_t from, std::int64_t to, std::int64_t block,
             std::int64_t step, std::int64_t needed, std::initializer_list<content> what,
             bool kept) const {
-    const rows& of = lists_[core::at(block)];
+    const rows& of = neighbors_.list(block);
     if (of.empty() || from == to) return;
     for (std::int64_t member = 0; member < u_; ++member)
       for (const content one : what)
         pass.messages.push_back({step, needed, from * u_ + member, to * u_ + member, one, of,
-                                 of_.heads.keys_of(heads_of(member)), kept});
+                                 neighbors_.key_heads_of(member), kept});
   }
 
   const sequence_shape& of_;
@@ -196,10 +174,15 @@ class ring_plan {
   const kept_blocks kept_;
   const std::int64_t ring_;
   const ring_visits visits_;
-  std::vector<rows> lists_;  // by ring rank
+  const head_exchange neighbors_;
 };
 
 }  // namespace
+
+void attention_pass::sort_messages() {
+  std::stable_sort(messages.begin(), messages.end(),
+                   [](const block_message& a, const block_message& b) { return a.step < b.step; });
+}
 
 message_range attention_pass::sent_in(std::int64_t step) const {
   const auto begin =

@@ -46,6 +46,7 @@ void write_message(core::json_writer& to, const block_message& of, bool sent, st
   to.member("what", name_of(of.what));
   write_spans(to, "rows", of.of);
   write_heads(to, of.heads);
+  if (of.statistics > 0) to.member("statistics", of.statistics);
   if (sent) to.member("needed", of.needed);
   to.member("bytes", bytes).end();
 }
@@ -117,6 +118,23 @@ std::string planned_sequence::json() const {
     to.end();
   };
   write_pass(VELO_SEQUENCE_FORWARD);
+  if (plan_.adaptive)
+    to.line(" ")
+        .member("rounds", plan_.adaptive->rounds)
+        .member("rule_rounds", plan_.adaptive->by_rule);
+  if (cache_.keeps()) {
+    const char* const names[] = {"none", "half", "full"};
+    to.line(" ").key("kv_cache").object().member("kept", names[cache_.kept]);
+    to.member("interval", cache_.interval).key("layers").array();
+    for (std::int64_t i = 0; i < cache_.count(); ++i) to.value(i * (cache_.interval + 1));
+    to.end().key("bytes").array();
+    for (std::int64_t r = 0; r < ranks(); ++r) {
+      velo_sequence_step found;
+      price(VELO_SEQUENCE_GRADIENT, r, 0, found);
+      to.value(found.bytes_kept);
+    }
+    to.end().end();
+  }
   to.line(" ").key("gradient").object();
   write_pass(VELO_SEQUENCE_GRADIENT);
   to.end().end();

@@ -10,7 +10,7 @@ namespace {
 
 std::string text(const json& all, const char* key) {
   const std::unique_ptr<char, void (*)(void*)> written(
-      json_dumps(json_object_get(all.get(), key), JSON_COMPACT), &free);
+      json_dumps(json_object_get(all.get(), key), JSON_COMPACT | JSON_ENCODE_ANY), &free);
   return written != nullptr ? written.get() : "none";
 }
 
@@ -58,9 +58,63 @@ TEST_CASE("sequence takes masks, and writes summaries and pictures") {
                 "bad.txt:1: expected 0 or 1");
 }
 
+TEST_CASE("sequence plans any mask in rounds") {
+  const velo::testing::temporary_folder folder;
+  const std::string mask = folder.put("mask.txt", "0101\n1010\n0101\n1010\n"),
+                    hidden = folder.put("hidden.txt", "11\n11\n"),
+                    uneven = folder.put("uneven.txt", "0111\n001\n0001\n0000\n"),
+                    lines = folder.put("lines.txt", "0111\n0011\n0001\n");
+  const json groups = plan("adaptive --cp 2 --sequence 4 --heads 1 --mask " + mask);
+  CHECK(text(groups, "rows") == "[[0,2],[1,3]]");
+  CHECK(text(groups, "cells") == "[[4],[4]]");
+  CHECK(text(groups, "rounds") == "1");
+  CHECK(text(groups, "rule_rounds") == "1");
+  const json triangle = plan("adaptive --cp 4 --sequence 16");
+  CHECK(text(triangle, "rounds") == "3");
+  CHECK(text(triangle, "rule_rounds") == "3");
+  CHECK(text(plan("ring --cp 4 --sequence 16"), "rounds") == "none");
+  const json nothing = plan("adaptive --cp 2 --sequence 2 --mask " + hidden);
+  CHECK(text(nothing, "rounds") == "0");
+  CHECK(text(nothing, "cells") == "[[],[]]");
+  const json hybrid = plan("hybrid_adaptive --cp 4 --ulysses 2 --sequence 8 --heads 2");
+  CHECK(text(hybrid, "rows") == "[[0,1],[2,3],[4,5],[6,7]]");
+  const outcome summary = run_velo("sequence adaptive --cp 8 --sequence 64 --full");
+  CHECK(summary.out.find("rounds: 8; the rule without the limit of 6 units needs 8") == 0);
+  const outcome drawn = run_velo("sequence adaptive --cp 4 --sequence 64 --format svg");
+  CHECK(drawn.out.find("<svg ") == 0);
+  check_refused("sequence adaptive --cp 2 --sequence 4 --mask " + uneven,
+                "uneven.txt:2: expected 4 characters, got 3");
+  check_refused("sequence adaptive --cp 2 --sequence 4 --mask " + lines,
+                "expected 4 lines of 4 characters");
+  check_refused("sequence adaptive --cp 2 --sequence 5 --mask " + mask, "mask.txt:1: expected 5");
+  check_refused("sequence adaptive --cp 257 --sequence 5", "at most 256 blocks");
+  check_refused("sequence hybrid_adaptive --cp 4 --sequence 5", "ulysses: expected a divisor");
+  check_refused("sequence adaptive --cp 4 --window 2 --sequence 5", "window: expected 1");
+}
+
+TEST_CASE("sequence prices a cache of some layers") {
+  const std::string cached =
+      "ring --cp 4 --sequence 32 --heads 1 --head-dim 4 --kv-cache full "
+      "--layers 12 --kv-interval 4";
+  const json first = plan(cached), second = plan(cached + " --layer 1");
+  CHECK(text(first, "kv_cache") ==
+        "{\"kept\":\"full\",\"interval\":4,\"layers\":[0,5,10],\"bytes\":[256,256,256,256]}");
+  CHECK(text(second, "kv_cache").find("\"bytes\":[128,128,128,128]") != std::string::npos);
+  const outcome summary = run_velo("sequence " + cached);
+  CHECK(summary.out.find("kv cache: full in 3 of 12 layers") != std::string::npos);
+  // 3 * 256 + 9 * 128; of blocks of 64 bytes 2 or 4 again, and 3 of dk and dv in float32
+  CHECK(summary.out.find("1920") != std::string::npos);
+  CHECK(summary.out.find(std::to_string(3 * (128 + 768) + 9 * (256 + 768))) != std::string::npos);
+  check_refused("sequence ring --cp 4 --kv-interval 1 --layers 3", "kv_interval: expected 0");
+  check_refused("sequence ring --cp 4 --kv-cache half --kv-interval 3 --layers 3",
+                "kv_interval: expected 0 or more, below layers, 3");
+  check_refused("sequence ring --cp 4 --kv-gather", "kv_gather: expected 0, or 1");
+}
+
 TEST_CASE("sequence refuses what makes no plan, in words") {
   check_refused("sequence", "wants a kind");
-  check_refused("sequence rings --cp 2", "expected ulysses, ring, hybrid or all_gather");
+  check_refused("sequence rings --cp 2",
+                "expected ulysses, ring, hybrid, all_gather, adaptive or hybrid_adaptive");
   check_refused("sequence ring --cp 0", "cp: expected 1 to 4096, got 0");
   check_refused("sequence ring --cp x", "expected a whole number");
   check_refused("sequence ring --cp 4 --window 3", "window: expected a divisor of the ring, 4");

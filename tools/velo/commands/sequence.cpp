@@ -15,23 +15,31 @@
 namespace command {
 
 const char* const sequence_help =
-    "usage: velo sequence ulysses|ring|hybrid|all_gather --cp N [--ulysses U] [--window W]\n"
-    "                     --sequence S [--documents END,..] [--heads N --kv-heads G]\n"
-    "                     [--head-dim D] [--kv-cache KEPT] [--mask FILE] [--full]\n"
-    "                     [--format summary|json|svg] [-o FILE]\n\n"
+    "usage: velo sequence KIND --cp N [--ulysses U] [--window W] --sequence S\n"
+    "                     [--documents END,..] [--heads N --kv-heads G] [--head-dim D]\n"
+    "                     [--kv-cache KEPT [--kv-interval I --layers L [--layer N]]]\n"
+    "                     [--kv-gather] [--mask FILE] [--full] [--format summary|json|svg] [-o "
+    "FILE]\n\n"
     "Which rows of a sequence each of N ranks holds, who multiplies which queries with which keys\n"
     "in which step, and what is sent. The plan is proven before it is shown, up to 1048576\n"
     "rows and 65536 pairs of ranks times documents.\n\n"
-    "  --ulysses U      hybrid: neighbors that exchange heads, in rings of N / U\n"
+    "  KIND             ulysses, ring, hybrid, all_gather, adaptive or hybrid_adaptive\n"
+    "  --ulysses U      hybrids: neighbors that exchange heads, in rings of N / U\n"
     "  --window W       ring, hybrid: ranks of a window of a double ring\n"
     "  --kv-cache KEPT  ring, hybrid: none, half (keys) or full stays for the gradient\n"
+    "  --kv-interval I  layers between two of the model's L that keep; 0 = all keep\n"
+    "  --layers L       of the model (1); the summary has the price of all\n"
+    "  --layer N        whose plan is shown (0)\n"
+    "  --kv-gather      ulysses, hybrids: ranks that exchange heads get all key heads\n"
     "  --documents ..   ends of the documents in the sequence, the last one S\n"
     "  --heads N        query heads (32), and --kv-heads G key heads (N) of --head-dim D (128)\n"
     "  --mask FILE      S lines of S characters, 1 where a query (line) does not see a key,\n"
     "                   else 0; in place of causality\n"
     "  --full           every query sees its whole document: not causal\n"
     "  --format FORMAT  summary (rows, cells and bytes by rank and step), json (`rows`, `steps`,\n"
-    "                   `cells`, `bytes`, lists by rank; `gradient` the same), svg\n"
+    "                   `cells`, `bytes`, lists by rank; `gradient` the same; adaptive kinds:\n"
+    "                   `rounds`, and `rule_rounds`, which ignore the limit of 6 units a rank\n"
+    "                   and round; `kv_cache`), svg\n"
     "  -o FILE          where to write it\n\n"
     "Exit codes: 0 done, 1 bad input.\n";
 
@@ -46,6 +54,8 @@ struct wishes {
   std::vector<std::string> words;
 };
 
+const std::vector<std::string> cache_names = {"none", "half", "full"};
+
 template <std::int64_t velo_sequence_desc::*field>
 void set_size(wishes& to, const char* option, const std::string& word) {
   to.desc.*field = integer(option + 2, word);
@@ -56,6 +66,11 @@ void set_documents(wishes& to, const char* option, const std::string& words) {
 }
 
 constexpr option<wishes> options[] = {
+    {"--kv-gather", [](wishes& to, const char*, const std::string&) { to.desc.kv_gather = 1; },
+     true},
+    {"--kv-interval", &set_size<&velo_sequence_desc::kv_interval>},
+    {"--layers", &set_size<&velo_sequence_desc::layers>},
+    {"--layer", &set_size<&velo_sequence_desc::layer>},
     {"--full", [](wishes& to, const char*, const std::string&) { to.desc.causal = 0; }, true},
     {"--cp", &set_size<&velo_sequence_desc::cp>},
     {"--ulysses", &set_size<&velo_sequence_desc::ulysses>},
@@ -69,10 +84,9 @@ constexpr option<wishes> options[] = {
      [](wishes& to, const char*, const std::string& word) { set_file(to.mask, word, "--mask"); }},
     {"--kv-cache",
      [](wishes& to, const char*, const std::string& word) {
-       const std::vector<std::string> names = {"none", "half", "full"};
-       const auto found = std::find(names.begin(), names.end(), word);
-       if (found == names.end()) throw input_error("--kv-cache wants none, half or full");
-       to.desc.kv_cache = static_cast<velo_sequence_cache>(found - names.begin());
+       const auto found = std::find(cache_names.begin(), cache_names.end(), word);
+       if (found == cache_names.end()) throw input_error("--kv-cache wants none, half or full");
+       to.desc.kv_cache = static_cast<velo_sequence_cache>(found - cache_names.begin());
      }},
     {"--format",
      [](wishes& to, const char*, const std::string& word) {
@@ -84,11 +98,14 @@ constexpr option<wishes> options[] = {
      [](wishes& to, const char*, const std::string& word) { set_file(to.output, word, "-o"); }}};
 
 velo_sequence_kind kind_called(const std::string& name) {
-  const std::vector<std::string> names = {"ulysses", "ring", "hybrid", "all_gather"};
+  const std::vector<std::string> names = {"ulysses",    "ring",     "hybrid",
+                                          "all_gather", "adaptive", "hybrid_adaptive"};
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     const std::string meant = did_you_mean(name, names);
-    throw input_error("sequence " + name + ": expected ulysses, ring, hybrid or all_gather" +
+    throw input_error("sequence " + name +
+                      ": expected ulysses, ring, hybrid, all_gather, adaptive or "
+                      "hybrid_adaptive" +
                       meant);
   }
   return static_cast<velo_sequence_kind>(found - names.begin());
@@ -135,9 +152,19 @@ std::string runs_text(const velo::sequence_plan& plan, std::int64_t rank) {
   return count > shown ? text + " .." : text;
 }
 
+std::string rounds_text(const velo_sequence_info& info) {
+  if (info.rounds == 0) return "";
+  const std::string rule = std::to_string(info.rule_rounds);
+  return "rounds: " + std::to_string(info.rounds) +
+         (info.rounds > info.rule_rounds
+              ? ", more than the " + rule + " of the rule, which breaks the limit of 6 units"
+              : "; the rule without the limit of 6 units needs " + rule) +
+         "\n\n";
+}
+
 std::string summary_of(const velo::sequence_plan& plan) {
   const velo_sequence_info info = plan.info();
-  std::string text;
+  std::string text = rounds_text(info);
   for (const velo_sequence_pass pass : {VELO_SEQUENCE_FORWARD, VELO_SEQUENCE_GRADIENT}) {
     const bool forward = pass == VELO_SEQUENCE_FORWARD;
     const std::int64_t steps = forward ? info.forward_steps : info.gradient_steps;
@@ -161,6 +188,32 @@ std::string summary_of(const velo::sequence_plan& plan) {
   return text;
 }
 
+// What all layers keep and receive in their gradients, by rank.
+std::string cache_text(velo_sequence_desc desc) {
+  if (desc.kv_cache == VELO_SEQUENCE_CACHE_NONE || desc.layers == 1) return "";
+  desc.layer = 0;
+  const velo::sequence_plan keeping = velo::sequence_plan::create(desc);
+  desc.layer = desc.kv_interval > 0 ? 1 : 0;
+  const velo::sequence_plan other = velo::sequence_plan::create(desc);
+  const velo_sequence_info info = keeping.info();
+  table rows({"rank", "kept, bytes", "received in gradients, bytes"});
+  for (std::int64_t r = 0; r < std::min<std::int64_t>(info.cp, 64); ++r) {
+    std::int64_t kept = 0, received = 0;
+    for (const velo::sequence_plan* plan : {&keeping, &other}) {
+      const std::int64_t layers = plan == &keeping ? info.kv_layers : desc.layers - info.kv_layers;
+      for (std::int64_t s = 0; s <= info.gradient_steps; ++s) {
+        const velo_sequence_step step = plan->step(VELO_SEQUENCE_GRADIENT, r, s);
+        received += layers * step.bytes_received;
+        if (s == 0) kept += layers * step.bytes_kept;
+      }
+    }
+    rows.add({std::to_string(r), std::to_string(kept), std::to_string(received)});
+  }
+  return "\nkv cache: " + cache_names[static_cast<std::size_t>(desc.kv_cache)] + " in " +
+         std::to_string(info.kv_layers) + " of " + std::to_string(desc.layers) +
+         " layers, which together have\n\n" + rows.str();
+}
+
 }  // namespace
 
 int sequence(const std::vector<std::string>& words) {
@@ -168,7 +221,8 @@ int sequence(const std::vector<std::string>& words) {
   given.desc.heads = 32;
   parse_options(words, options, given);
   if (given.words.size() != 1)
-    throw input_error("sequence wants a kind: ulysses, ring, hybrid or all_gather");
+    throw input_error(
+        "sequence wants a kind: ulysses, ring, hybrid, all_gather, adaptive or hybrid_adaptive");
   given.desc.kind = kind_called(given.words[0]);
   given.desc.document_ends = given.ends.data();
   given.desc.document_count = static_cast<std::int64_t>(given.ends.size());
@@ -188,7 +242,7 @@ int sequence(const std::vector<std::string>& words) {
     plan.check();
   const std::string text = given.format == "json"  ? plan.write<std::string>(VELO_SEQUENCE_JSON)
                            : given.format == "svg" ? plan.write<std::string>(VELO_SEQUENCE_SVG)
-                                                   : summary_of(plan);
+                                                   : summary_of(plan) + cache_text(given.desc);
   if (given.output.empty())
     std::fputs(text.c_str(), stdout);
   else

@@ -64,6 +64,15 @@ struct softmax_row {
     sum = sum * old + std::exp(score - now);
     largest = now;
   }
+  void add_part(const softmax_row& part) {
+    if (part.sum == 0) return;
+    const double now = std::max(largest, part.largest), old = std::exp(largest - now),
+                 other = std::exp(part.largest - now);
+    for (double& x : out) x *= old;
+    add(out, other, part.out);
+    sum = sum * old + part.sum * other;
+    largest = now;
+  }
   row_vector result() const {
     row_vector y = out;
     for (double& x : y) x = sum > 0 ? x / sum : 0;
@@ -177,7 +186,7 @@ class carried_out_plan {
   }
 
   void run(const sched::attention_pass& pass, bool gradient) {
-    std::vector<rows_by_place> under_way(pass.messages.size());
+    std::vector<carried_rows> under_way(pass.messages.size());
     for (std::int64_t step = 0; step <= pass.steps; ++step) {
       for (std::size_t i = 0; i < pass.messages.size(); ++i)
         if (pass.messages[i].needed == step) deliver(pass.messages[i], under_way[i]);
@@ -188,19 +197,34 @@ class carried_out_plan {
           if (task.step == step) compute(r, task, gradient);
     }
   }
-  void deliver(const sched::block_message& m, const rows_by_place& all) {
-    for (const auto& [at, x] : all) {
-      row_vector& to = has_[static_cast<std::size_t>(m.to)][at];
+  // What a message brings. With statistics a row's sums over keys go along: those of a part of the
+  // result, which the receiver adds to its own, or with dout those of the whole.
+  struct carried_rows {
+    rows_by_place rows;
+    std::map<std::pair<std::int64_t, std::int64_t>, softmax_row> sums;
+  };
+  void deliver(const sched::block_message& m, const carried_rows& all) {
+    const auto rank = static_cast<std::size_t>(m.to);
+    for (const auto& [at, sums] : all.sums)
+      if (m.what == content::out)
+        rows_[rank][at].add_part(sums);
+      else
+        rows_[rank][at] = sums;
+    for (const auto& [at, x] : all.rows) {
+      row_vector& to = has_[rank][at];
       if (is_sum(m.what))
         add(to, 1, x);
       else
         to = x;
     }
   }
-  void send(const sched::block_message& m, rows_by_place& all) {
+  void send(const sched::block_message& m, carried_rows& carried) {
     const auto from = static_cast<std::size_t>(m.from);
+    rows_by_place& all = carried.rows;
     each(m.of, m.heads, [&](std::int64_t row, std::int64_t head) {
       const place at{m.what, row, head};
+      if (m.statistics > 0) carried.sums[{row, head}] = rows_[from][{row, head}];
+      if (m.part && m.what == content::out) return;
       if (m.what == content::out) {
         all[at] = rows_[from][{row, head}].result();
       } else if (!is_sum(m.what)) {

@@ -396,11 +396,17 @@ TEST_CASE("random plans compute the attention of the whole sequence") {
     }
     if (up_to(3) == 0) of.slopes.assign(at(d.heads), 0.25f);
     of.batch = 1 + up_to(1), of.value_width = 3 + up_to(9);
+    if ((d.kind == VELO_SEQUENCE_ULYSSES && cp > 1) || d.ulysses > 1) d.kv_gather = up_to(1);
+    if (d.kv_cache != 0 && up_to(1) == 0) {  // a layer of several
+      d.layers = 2 + up_to(4), d.layer = up_to(1);
+      d.kv_interval = 1;
+    }
     INFO("plan " << i << ", kind " << d.kind << ", cp " << cp << ", sequence " << d.sequence
                  << ", heads " << d.heads << ", kv_heads " << d.kv_heads << ", ulysses "
                  << d.ulysses << ", window " << d.window << ", causal " << d.causal << ", slopes "
                  << of.slopes.size() << ", documents " << of.ends.size() << ", mask "
-                 << of.mask.size() << ", batch " << of.batch);
+                 << of.mask.size() << ", batch " << of.batch << ", gathered " << d.kv_gather
+                 << ", layer " << d.layer);
     const local_ranks all(static_cast<int>(cp));
     const parts direct = results_of(all, of);
     set_all(all, "level", "1");

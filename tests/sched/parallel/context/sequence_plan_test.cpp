@@ -158,9 +158,11 @@ TEST_CASE("random plans are proven, and give the results of whole attention") {
       for (std::uint8_t& hidden : mask) hidden = random.one_in(2) ? 1 : 0;
       of.all.ends = {sequence}, of.mask = mask.data();
     }
-    const sequence_plan plan = random.one_in(4)
-                                   ? velo::sched::plan_all_gather(of)
-                                   : velo::sched::plan_rings(of, {u, window, random.pick(kept)});
+    const bool gathers = random.one_in(3);
+    const sequence_plan plan =
+        of.mask != nullptr && random.one_in(2) ? velo::sched::plan_adaptive(of, {u, gathers})
+        : random.one_in(4)                     ? velo::sched::plan_all_gather(of)
+                           : velo::sched::plan_rings(of, {u, window, random.pick(kept), gathers});
     velo::sched::prove(plan, of);
     const rows_by_place whole = whole_attention(of);
     const rows_by_place results = carried_out_plan(plan, of).run();
@@ -205,5 +207,24 @@ TEST_CASE("a wrong plan is found out") {
   wrong([](sequence_plan& p) {
     for (auto& rank : p.forward.tasks)
       for (attention_task& task : rank) task.heads.end = std::min<std::int64_t>(task.heads.end, 3);
+  });
+}
+
+TEST_CASE("a wrong adaptive plan is found out") {
+  const std::vector<std::uint8_t> open(64, 0);
+  const sequence_shape of{{{8}}, false, open.data(), {1, 1}, 4};
+  const auto wrong = [&](const std::function<void(sequence_plan&)>& change) {
+    sequence_plan plan = velo::sched::plan_adaptive(of, {1});
+    velo::sched::prove(plan, of);
+    change(plan);
+    CHECK_THROWS_AS(velo::sched::prove(plan, of), velo::core::failure);
+  };
+  wrong([](sequence_plan& p) { p.forward.tasks[1].pop_back(); });
+  wrong([](sequence_plan& p) { p.forward.tasks[1].back().step = p.forward.tasks[1][0].step; });
+  wrong([](sequence_plan& p) { p.forward.messages.erase(p.forward.messages.begin()); });
+  wrong([](sequence_plan& p) { p.gradient.messages.pop_back(); });
+  wrong([](sequence_plan& p) {  // rows that are there, but more than the limit
+    const velo::sched::block_message one = p.forward.messages.front();
+    for (int i = 0; i < 7; ++i) p.forward.messages.insert(p.forward.messages.begin(), one);
   });
 }

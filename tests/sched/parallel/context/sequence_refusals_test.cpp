@@ -9,6 +9,7 @@
 
 #include "tests/random.hpp"
 #include "tests/record.hpp"
+#include "tests/sched/parallel/context/described_plan.hpp"
 #include "velo/sequence_plan.h"
 
 using namespace velo::testing;
@@ -31,33 +32,11 @@ void refused(const std::function<void(velo_sequence_desc&)>& change, const std::
   CHECK(record.got == got);
 }
 
-class plan {
- public:
-  explicit plan(const velo_sequence_desc& desc) {
-    REQUIRE(velo_sequence_plan_create(&desc, &handle_) == VELO_OK);
-  }
-  ~plan() { velo_sequence_plan_destroy(handle_); }
-  plan(const plan&) = delete;
-  operator velo_sequence_plan() const { return handle_; }
-
- private:
-  velo_sequence_plan handle_ = nullptr;
-};
-
-std::string text_of(velo_sequence_plan of, velo_sequence_format format) {
-  std::uint64_t needed = 0;
-  REQUIRE(velo_sequence_plan_write(of, format, nullptr, 0, &needed) == VELO_OK);
-  std::string all(needed, ' ');
-  REQUIRE(velo_sequence_plan_write(of, format, all.data(), needed, nullptr) == VELO_OK);
-  all.pop_back();
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("a sequence plan that makes no sense is refused by its field") {
   using desc = velo_sequence_desc;
-  refused([](desc& d) { d.kind = 4; }, "desc.kind", "VELO_SEQUENCE_ULYSSES to", "4");
+  refused([](desc& d) { d.kind = 6; }, "desc.kind", "VELO_SEQUENCE_ULYSSES to", "6");
   refused([](desc& d) { d.cp = 0; }, "desc.cp", "1 to 4096", "0");
   refused([](desc& d) { d.cp = 4097; }, "desc.cp", "1 to 4096", "4097");
   refused([](desc& d) { d.ulysses = 2; }, "desc.ulysses", "1, except for", "2");
@@ -80,6 +59,31 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
   refused([](desc& d) { d.kv_cache = 3; }, "desc.kv_cache", "VELO_SEQUENCE_CACHE_NONE to", "3");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ALL_GATHER, d.kv_cache = 1; }, "desc.kv_cache",
           "without a ring", "1");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.kv_cache = 2; }, "desc.kv_cache",
+          "without a ring", "2");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.ulysses = 2; }, "desc.ulysses",
+          "1, except for hybrids", "2");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.window = 2; }, "desc.window",
+          "1 without a ring", "2");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.cp = 257; }, "desc.cp",
+          "at most 256 blocks", "257");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.sequence = 65537; }, "desc.sequence",
+          "at most 65536", "65537");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID_ADAPTIVE; }, "desc.ulysses",
+          "a divisor of cp, 4", "1");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID_ADAPTIVE, d.ulysses = 4; }, "desc.ulysses",
+          "leaves a ring of 2", "4");
+  refused([](desc& d) { d.kv_interval = 1, d.layers = 2; }, "desc.kv_interval",
+          "0 without kv_cache", "1");
+  refused([](desc& d) { d.kv_cache = 2, d.kv_interval = 3, d.layers = 3; }, "desc.kv_interval",
+          "below layers, 3", "3");
+  refused([](desc& d) { d.kv_interval = -1; }, "desc.kv_interval", "0 or more", "-1");
+  refused([](desc& d) { d.layers = 0; }, "desc.layers", "1 to", "0");
+  refused([](desc& d) { d.layers = 3, d.layer = 3; }, "desc.layer", "0 to 2", "3");
+  refused([](desc& d) { d.layer = -1; }, "desc.layer", "0 to 0", "-1");
+  refused([](desc& d) { d.kv_gather = 1; }, "desc.kv_gather", "1 where heads are exchanged", "1");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_ULYSSES, d.kv_gather = 2; }, "desc.kv_gather",
+          "0, or 1", "2");
   refused([](desc& d) { d.document_count = 1; }, "desc.document_ends", "document_count", "NULL",
           VELO_ERR_NULL);
   static const std::int64_t back[] = {8, 4, 32}, low[] = {8, 31}, high[] = {8, 33};
@@ -101,7 +105,7 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
 TEST_CASE("questions about what is not in a plan are refused") {
   velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
   desc.cp = 4, desc.sequence = 32, desc.heads = 8;
-  const plan p(desc);
+  const described_plan p(desc);
   velo_sequence_step step = VELO_SEQUENCE_STEP_INIT;
   const auto asked = [&](velo_sequence_pass pass, std::int64_t rank, std::int64_t at) {
     step.cells = -5;
@@ -129,15 +133,80 @@ TEST_CASE("questions about what is not in a plan are refused") {
 TEST_CASE("a plan is written as JSON and drawn") {
   velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
   desc.cp = 2, desc.sequence = 8, desc.heads = 2, desc.kv_heads = 1, desc.head_dim = 4;
-  const plan p(desc);
-  const std::string all = text_of(p, VELO_SEQUENCE_JSON);
+  const described_plan p(desc);
+  const std::string all = p.text(VELO_SEQUENCE_JSON);
   CHECK(all.find("{\"rows\": [[0, 1, 6, 7],\n [2, 3, 4, 5]],\n"
                  " \"cells\": [[20, 16], [20, 16]],\n \"bytes\": [[0, 64, 0], [0, 64, 0]],\n"
                  " \"steps\": [") == 0);
   CHECK(all.find("{\"to\": 1, \"what\": \"k\", \"rows\": [[0, 2], [6, 8]], \"heads\": [0, 1], "
                  "\"needed\": 1, \"bytes\": 32}") != std::string::npos);
   CHECK(all.find("\"gradient\": {") != std::string::npos);
-  CHECK(text_of(p, VELO_SEQUENCE_SVG).find("<svg ") == 0);
+  CHECK(p.text(VELO_SEQUENCE_SVG).find("<svg ") == 0);
+}
+
+TEST_CASE("a cache of some layers is in the plan, and priced") {
+  const auto layers_of = [](std::int64_t interval) {
+    velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+    desc.cp = 4, desc.sequence = 32, desc.kv_cache = VELO_SEQUENCE_CACHE_FULL;
+    desc.layers = 12, desc.kv_interval = interval;
+    const std::string all = described_plan(desc).text(VELO_SEQUENCE_JSON);
+    const std::size_t begin = all.find("\"layers\": ") + 10, end = all.find(']', begin);
+    return all.substr(begin, end + 1 - begin);
+  };
+  CHECK(layers_of(0) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]");
+  CHECK(layers_of(1) == "[0, 2, 4, 6, 8, 10]");
+  CHECK(layers_of(4) == "[0, 5, 10]");
+  CHECK(layers_of(5) == "[0, 6]");
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  desc.cp = 8, desc.sequence = 64, desc.head_dim = 4;
+  desc.kv_interval = 4, desc.layers = 12;
+  // Of 7 blocks of others the last is kept in any case, the one before it never.
+  const std::int64_t block = 8 * 4 * 2;
+  for (const velo_sequence_cache kept : {VELO_SEQUENCE_CACHE_HALF, VELO_SEQUENCE_CACHE_FULL})
+    for (desc.layer = 0; desc.layer < desc.layers; ++desc.layer) {
+      desc.kv_cache = kept;
+      const described_plan p(desc);
+      velo_sequence_info info = VELO_SEQUENCE_INFO_INIT;
+      REQUIRE(velo_sequence_plan_get_info(p, &info) == VELO_OK);
+      CHECK((info.kv_layers == 3 && info.rounds == 0 && info.rule_rounds == 0));
+      const bool keeps = desc.layer % 5 == 0, values = kept == VELO_SEQUENCE_CACHE_FULL;
+      velo_sequence_step step = VELO_SEQUENCE_STEP_INIT;
+      std::int64_t received = 0;
+      for (std::int64_t at = 0; at < info.forward_steps; ++at) {
+        REQUIRE(velo_sequence_plan_get_step(p, VELO_SEQUENCE_FORWARD, 3, at, &step) == VELO_OK);
+        // Blocks come in steps 1 to 7; the one of step 6 is not kept.
+        const std::int64_t blocks = at < 6 ? at : at - 1, last = at == 7 ? 1 : 0;
+        CHECK(step.bytes_kept == block * (keeps ? blocks + (values ? blocks : last) : 2 * last));
+      }
+      for (std::int64_t at = 0; at <= info.gradient_steps; ++at) {
+        REQUIRE(velo_sequence_plan_get_step(p, VELO_SEQUENCE_GRADIENT, 3, at, &step) == VELO_OK);
+        CHECK(step.bytes_kept == block * (keeps ? values ? 12 : 7 : 2));
+        received += step.bytes_received;
+      }
+      const std::int64_t again = keeps ? values ? 2 : 7 : 12;  // dk and dv in float32
+      CHECK(received == block * (again + 7 * 2 * 2));
+      CHECK(velo_sequence_plan_check(p) == VELO_OK);
+    }
+}
+
+TEST_CASE("key heads are sent where they are needed, or gathered") {
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  desc.kind = VELO_SEQUENCE_ULYSSES;
+  desc.cp = 4, desc.sequence = 32, desc.heads = 12, desc.kv_heads = 3, desc.head_dim = 4;
+  const auto received = [&](std::int64_t gather, std::int64_t rank) {
+    desc.kv_gather = gather;
+    const described_plan p(desc);
+    CHECK(velo_sequence_plan_check(p) == VELO_OK);
+    velo_sequence_step step = VELO_SEQUENCE_STEP_INIT;
+    REQUIRE(velo_sequence_plan_get_step(p, VELO_SEQUENCE_FORWARD, rank, 1, &step) == VELO_OK);
+    return step.bytes_received;
+  };
+  const std::int64_t head = 24 * 4 * 2;  // rows of the others
+  // Query heads 0-2 need key head 0, 3-5 heads 0 and 1, 6-8 heads 1 and 2, 9-11 head 2.
+  for (const std::int64_t rank : {0, 1, 2, 3}) {
+    CHECK(received(0, rank) == head * (3 + 2 * (rank == 1 || rank == 2 ? 2 : 1)));
+    CHECK(received(1, rank) == head * (3 + 2 * 3));
+  }
 }
 
 TEST_CASE("any description gets a status, and an accepted one is proven") {
@@ -164,11 +233,12 @@ TEST_CASE("any description gets a status, and an accepted one is proven") {
   for (int round = 0; round < rounds; ++round) {
     velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
     std::vector<std::int64_t> ends;
-    desc.kind = static_cast<velo_sequence_kind>(random.below(5));
+    desc.kind = static_cast<velo_sequence_kind>(random.below(7));
     desc.cp = random.pick(odd), desc.sequence = static_cast<std::int64_t>(random.below(40));
     desc.heads = random.pick(odd);
-    std::int64_t* const numbers[] = {&desc.ulysses,  &desc.window,   &desc.kv_heads,
-                                     &desc.head_dim, &desc.sequence, &desc.element_bytes};
+    std::int64_t* const numbers[] = {
+        &desc.ulysses,       &desc.window,      &desc.kv_heads, &desc.head_dim, &desc.sequence,
+        &desc.element_bytes, &desc.kv_interval, &desc.layers,   &desc.layer,    &desc.kv_gather};
     for (std::uint64_t changes = random.below(3); changes > 0; --changes)
       *numbers[random.below(std::size(numbers))] = random.pick(odd);
     for (std::uint64_t i = random.below(4); i > 0; --i) ends.push_back(random.pick(odd));

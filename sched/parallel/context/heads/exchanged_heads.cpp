@@ -1,5 +1,5 @@
 // The assembly of rows and heads; see the header.
-#include "sched/parallel/context/exchanged_heads.hpp"
+#include "sched/parallel/context/heads/exchanged_heads.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,52 @@
+// Who sees whom: queries and keys of a mask, in parts.
+//
+// Part i sees part j if a query of i sees a key of j. The parts are a coarse cut of the sequence,
+// where rows are put in order, or the blocks of ranks, where each pair that sees is a task.
+// Cost: a byte for each pair of parts; a coarse cut reads the mask once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/index.hpp"
+#include "sched/parallel/context/plan.hpp"
+
+namespace velo::sched {
+
+class visibility {
+ public:
+  explicit visibility(std::int64_t parts) : parts_(parts), sees_(core::at(parts * parts)) {}
+  std::int64_t parts() const { return parts_; }
+  bool at(std::int64_t i, std::int64_t j) const { return sees_[core::at(i * parts_ + j)] != 0; }
+  void set(std::int64_t i, std::int64_t j) { sees_[core::at(i * parts_ + j)] = 1; }
+  void clear(std::int64_t i, std::int64_t j) { sees_[core::at(i * parts_ + j)] = 0; }
+  std::int64_t pairs() const;  // that see
+
+ private:
+  std::int64_t parts_;
+  std::vector<std::uint8_t> sees_;
+};
+
+// The sequence in contiguous parts, at most `most`.
+visibility coarse_visibility(const sequence_shape& of, std::int64_t most);
+
+// Blocks of the sequence, with the rows of each pair that has a visible cell.
+class seen_blocks {
+ public:
+  // blocks: lists of rows in ascending order that make up the sequence.
+  seen_blocks(const sequence_shape& of, const std::vector<rows>& blocks);
+  const visibility& pairs() const { return pairs_; }
+  // Queries of block i that see a key of block j, and keys of j that a query of i sees.
+  rows queries(std::int64_t i, std::int64_t j) const;
+  rows keys(std::int64_t i, std::int64_t j) const;
+
+ private:
+  rows marked(const rows& block, const std::vector<std::uint8_t>& marks, std::int64_t other) const;
+
+  const std::vector<rows>& blocks_;
+  const std::int64_t count_;
+  visibility pairs_;
+  std::vector<std::uint8_t> sees_, seen_;  // [row][block]
+};
+
+}  // namespace velo::sched
