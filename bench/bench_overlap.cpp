@@ -5,10 +5,11 @@
 // Four calls take turns: the product alone, the collectives alone, one after the other, and both in
 // one call. A call costs what the slower rank needed, from a barrier on. Exposed is what the one
 // call takes beyond the product alone, as a share of what the collectives take alone: at 1 nothing
-// is gained. Ranks are threads (local) and processes (shm), each on a processor of its own; shapes
-// are layers of transformers cut for two ranks: rows of the product, its columns, its depth.
-// Results of the one call are held against the composition's, bit for bit. Goals: goals.json,
-// overlap.
+// is gained. A norm after the sum counts as part of the product, and is dropout_add_rms_norm where
+// the calls are apart. Ranks are threads (local) and processes (shm), each on a processor of its
+// own; shapes are layers of transformers cut for two ranks: rows of the product, its columns, its
+// depth. Results of the one call are held against the composition's, bit for bit. Goals:
+// goals.json, overlap.
 #include <jansson.h>
 
 #include <algorithm>
@@ -23,10 +24,10 @@
 namespace velo::bench {
 namespace {
 
-enum class op { all_reduce, reduce_scatter, gather, gather_kept, gather_scatter };
-constexpr const char* op_names[] = {"matmul_all_reduce", "matmul_reduce_scatter",
-                                    "all_gather_matmul", "all_gather_matmul, gathered",
-                                    "all_gather_matmul_reduce_scatter"};
+enum class op { all_reduce, all_reduce_norm, reduce_scatter, gather, gather_kept, gather_scatter };
+constexpr const char* op_names[] = {
+    "matmul_all_reduce", "matmul_all_reduce_add_rms_norm", "matmul_reduce_scatter",
+    "all_gather_matmul", "all_gather_matmul, gathered",    "all_gather_matmul_reduce_scatter"};
 
 struct shape {
   std::int64_t m, n, k;
@@ -92,21 +93,33 @@ class layer {
         gathered_(r.type, gathers_ ? r.of.m : 0, r.of.k, 7),
         whole_(r.type, r.of.m, r.of.n, 7),
         y_(r.type, scatters_ ? r.of.m / ranks : r.of.m, r.of.n, 7),
-        composed_(r.type, scatters_ ? r.of.m / ranks : r.of.m, r.of.n, 7) {}
+        composed_(r.type, scatters_ ? r.of.m / ranks : r.of.m, r.of.n, 7),
+        residual_(r.type, norms() ? r.of.m : 0, r.of.n, 8),
+        z_(r.type, norms() ? r.of.m : 0, r.of.n, 9),
+        composed_z_(r.type, norms() ? r.of.m : 0, r.of.n, 9),
+        whole_z_(r.type, norms() ? r.of.m : 0, r.of.n, 9),
+        gamma_(r.type, 1, r.of.n, 10) {}
 
   void call(int which) const {
-    if (which == product) return multiply(gathers_ ? all_x_ : x_, whole_);
-    if (which == fused) return call_fused();
+    if (which == product) {
+      multiply(gathers_ ? all_x_ : x_, whole_);
+      return norm(whole_, whole_z_);
+    }
+    if (which == fused) return norms() ? call_with_norm() : call_fused();
     const bool all = which == composition;
     if (gathers_) gather();
     if (all) multiply(gathers_ ? all_x_ : x_, has_sum() ? whole_ : composed_);
     if (scatters_) scatter();
-    if (r_.what == op::all_reduce) reduce();
+    if (r_.what == op::all_reduce || norms()) reduce(all || !norms() ? composed_ : whole_z_);
+    if (all) norm(composed_, composed_z_);
   }
-  bool is_right() const { return y_.equals(composed_) && (!keeps() || gathered_.equals(all_x_)); }
+  bool is_right() const {
+    return y_.equals(composed_) && z_.equals(composed_z_) && (!keeps() || gathered_.equals(all_x_));
+  }
 
  private:
-  bool has_sum() const { return scatters_ || r_.what == op::all_reduce; }
+  bool norms() const { return r_.what == op::all_reduce_norm; }
+  bool has_sum() const { return scatters_ || norms() || r_.what == op::all_reduce; }
   bool keeps() const { return r_.what == op::gather_kept; }
 
   void multiply(const matrix& from, const matrix& to) const {
@@ -124,9 +137,30 @@ class layer {
     const velo_group by = r_.what == op::gather_scatter ? me_.second : me_.group;
     require(velo_group_reduce_scatter(me_.stream, by, nullptr, &in, &out));
   }
-  void reduce() const {
-    const velo_tensor in = whole_.view(), out = composed_.view();
+  void reduce(const matrix& to) const {
+    const velo_tensor in = whole_.view(), out = to.view();
     require(velo_group_all_reduce(me_.stream, me_.group, nullptr, &in, &out));
+  }
+  velo_tensor gamma() const {
+    velo_tensor row = gamma_.view();
+    row.ndim = 1, ++row.shape;
+    return row;
+  }
+  void norm(const matrix& sums, const matrix& to) const {
+    if (!norms()) return;
+    const velo_tensor sum = sums.view(), other = residual_.view(), z = to.view(), gain = gamma();
+    velo_dropout_add_rms_norm_args args = VELO_DROPOUT_ADD_RMS_NORM_ARGS_INIT;
+    args.x = args.y = &sum, args.residual = &other, args.pre_norm = &z, args.gamma = &gain;
+    args.epsilon = 1e-6;
+    require(velo_dropout_add_rms_norm(me_.stream, &args));
+  }
+  void call_with_norm() const {
+    const velo_tensor x = x_.view(), weight = weight_.view(), z = z_.view(), y = y_.view(),
+                      other = residual_.view(), gain = gamma();
+    velo_matmul_all_reduce_add_rms_norm_args args = VELO_MATMUL_ALL_REDUCE_ADD_RMS_NORM_ARGS_INIT;
+    fill(args, x, weight, z);
+    args.group = me_.group, args.residual = &other, args.gamma = &gain, args.norm_out = &y;
+    require(velo_matmul_all_reduce_add_rms_norm(me_.stream, &args));
   }
   template <class Args>
   void fill(Args& args, const velo_tensor& x, const velo_tensor& weight,
@@ -166,6 +200,7 @@ class layer {
   const rank_of& me_;
   const bool gathers_, scatters_;
   const matrix x_, weight_, all_x_, gathered_, whole_, y_, composed_;
+  const matrix residual_, z_, composed_z_, whole_z_, gamma_;  // of a norm
 };
 
 void measure(const row& r, const rank_of& me, board& all, double seconds) {
@@ -250,7 +285,8 @@ std::vector<row> all_rows() {
                            {2048, 1024, 2048, true},
                            {2048, 1024, 1536, false},
                            {1024, 4096, 2048, true}})
-      for (const op what : {op::all_reduce, op::reduce_scatter}) rows.push_back({what, type, s});
+      for (const op what : {op::all_reduce, op::all_reduce_norm, op::reduce_scatter})
+        rows.push_back({what, type, s});
     for (const shape& s : {shape{4096, 768, 512, true},
                            {2048, 1536, 1024, true},
                            {2048, 2048, 1024, false},

@@ -4,13 +4,15 @@
 // A missing group means this rank alone, and its collective is skipped. Rows are divided along the
 // first dimension, so each rank's rows are contiguous. Intermediate buffers are in the memory of
 // the group that is served. The sliced way (slices.hpp) multiplies rows in place or from slots, and
-// sums the blocks that peers posted. The bits equal those of the separate calls.
+// sums the blocks that peers posted. The bits equal those of the separate calls. A bias is added to
+// rounded sums; without a group to sum over, to the sums of the product before they are rounded.
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <type_traits>
 #include <utility>
 
+#include "ops/operator/widened.hpp"
 #include "sched/overlap/slices.hpp"
 #include "velo/ops_overlap.h"
 
@@ -26,24 +28,25 @@ struct problem : overlap_problem {
   std::int64_t x_count, y_count;  // elements of this rank
   const void* x;
   void *gathered, *y;  // of the running call
+  const velo_tensor* bias;
 };
 
 // The fields that the three operators share.
 struct fields {
-  const velo_tensor *x, *weight;
+  const velo_tensor *x, *weight, *bias;
   // gathered: nullptr if the operator has no such field
   const velo_tensor *const *y, *const *gathered;
   bool transpose_weight;
   std::int64_t slices;
 };
 fields fields_of(const velo_all_gather_matmul_args& a) {
-  return {a.x, a.weight, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num};
+  return {a.x, a.weight, a.bias, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num};
 }
 fields fields_of(const velo_matmul_reduce_scatter_args& a) {
-  return {a.x, a.weight, &a.y, nullptr, a.transpose_weight != 0, a.parallel_num};
+  return {a.x, a.weight, a.bias, &a.y, nullptr, a.transpose_weight != 0, a.parallel_num};
 }
 fields fields_of(const velo_all_gather_matmul_reduce_scatter_args& a) {
-  return {a.x, a.weight, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num};
+  return {a.x, a.weight, a.bias, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num};
 }
 
 void set_members(const velo_all_gather_matmul_args& a, problem& p) {
@@ -67,6 +70,7 @@ void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
   const fields f = fields_of(a);
   p = problem{};
   static_cast<overlap_problem&>(p) = problem_of(*f.x, *f.weight, f.transpose_weight, f.slices);
+  require_bias(f.bias, p.product.n, p.dtype);
   set_members(a, p);
   std::int64_t shape[ops::max_rank];
   std::copy(f.x->shape, f.x->shape + f.x->ndim, shape);
@@ -110,6 +114,25 @@ void multiply_all(const problem& p, overlap_kernel::way how, core::execution& on
   in_turn(on, [&](core::execution& turn) { multiply(p.product, how, turn); });
 }
 
+// Computes y of a rank that has no sum: the bias is added before the product is rounded.
+void multiply_into_y(problem& p, overlap_kernel::way how, core::execution& on) {
+  p.product.c = p.y;
+  in_turn(on, [&](core::execution& turn) {
+    const core::scratch_scope scope(turn.scratch);
+    if (p.bias != nullptr) p.product.epilogue.bias = ops::widened(*p.bias, turn);
+    multiply(p.product, how, turn);
+  });
+}
+
+void add_bias_to_sums(const problem& p, overlap_kernel::way how, core::execution& on) {
+  if (p.bias == nullptr) return;
+  in_turn(on, [&](core::execution& turn) {
+    const core::scratch_scope scope(turn.scratch);
+    add_bias(p.product, ops::widened(*p.bias, turn),
+             {p.y, p.product.m / p.scattering.size(), p.product.n}, how, turn);
+  });
+}
+
 // scatter_cut: how the rows that each rank receives are cut, with a block for each peer.
 // gather_cut: how posted rows are cut.
 cut scatter_cut(const problem& p) {
@@ -125,10 +148,7 @@ cut gather_cut(const problem& p) {
 // Computes y from gathered rows.
 void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::way how,
                           core::execution& on) {
-  if (p.scattering.group == nullptr) {
-    p.product.c = p.y;
-    return multiply_all(p, how, on);
-  }
+  if (p.scattering.group == nullptr) return multiply_into_y(p, how, on);
   comm::operation what = scatter_of(p);
   what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   p.scattering.group->serve(
@@ -139,16 +159,17 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
           const auto relay = link.begin_relay(what, on);
           p.product.c = p.y;
           const row_parts parts(p.product.m, p.scattering.size());
-          return reduce_scatter_in_slices(
-              {p.product, what, *relay, on, scratch, p.scattering.group->rank(),
-               p.scattering.size(), in, parts},
-              rows);
+          slicing s{p.product,           what, *relay, on, scratch, p.scattering.group->rank(),
+                    p.scattering.size(), in,   parts};
+          if (p.bias != nullptr) s.bias = ops::widened(*p.bias, scratch);
+          return reduce_scatter_in_slices(s, rows);
         }
         p.product.c = buffer_for(p.product.m * p.product.n, nullptr, p, scratch);
         multiply_all(p, how, on);
         what.in = p.product.c;
         what.out = p.y;
         link.run(what, on);
+        add_bias_to_sums(p, how, on);
       });
 }
 
@@ -181,6 +202,7 @@ void gather_and_multiply(problem& p, comm::operation& what, comm::transport& lin
   what.terms.counts = in.signature();
   const auto relay = link.begin_relay(what, on);
   p.product.c = p.y;
+  if (p.bias != nullptr) p.product.epilogue.bias = ops::widened(*p.bias, scratch);
   const row_parts parts(p.product.m, p.gathering.size());
   gather_in_slices({p.product, what, *relay, on, scratch, p.gathering.group->rank(),
                     p.gathering.size(), in, parts},
@@ -235,6 +257,7 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
   p.x = p.product.a = ops::data<const void>(f.x);
   p.product.b = ops::data<const void>(f.weight);
   p.y = ops::data<void>(*f.y);
+  p.bias = f.bias;
   p.gathered = f.gathered == nullptr ? nullptr : ops::data<void>(*f.gathered);
   if (p.gathering.group != nullptr) return gather_and_continue(p, kernel.how, on);
   if (p.gathered != nullptr && p.x_count > 0)

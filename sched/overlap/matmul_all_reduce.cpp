@@ -1,10 +1,11 @@
 // matmul_all_reduce: y = sum over ranks of x @ op(weight), with every rank's product rounded to y's
-// dtype.
+// dtype, and a bias added to the rounded sum.
 //
 // In the sliced way each rank multiplies a slice into its slot, which peers read, and sums its part
-// of the previous slice.
+// of the previous slice; rows get the bias when their sums have arrived.
 #include <algorithm>
 
+#include "ops/operator/widened.hpp"
 #include "sched/overlap/slices.hpp"
 #include "velo/ops_overlap.h"
 
@@ -18,6 +19,7 @@ struct problem : overlap_problem {
 void infer(const velo_matmul_all_reduce_args& a, problem& p, ops::output_shapes& outputs) {
   static_cast<overlap_problem&>(p) =
       problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
+  require_bias(a.bias, p.product.n, p.dtype);
   p.in = membership_in(a.group, "args.group");
   std::int64_t shape[ops::max_rank];
   std::copy(a.x->shape, a.x->shape + a.x->ndim, shape);
@@ -39,29 +41,50 @@ cut cut_of(const problem& p) {
       p.in.group->relay_slot_bytes());
 }
 
+// Adds the bias, if any, to rows of the sums.
+void add_to_rows(const float* bias, const row_range& rows, const problem& p,
+                 overlap_kernel::way how, core::execution& on) {
+  if (bias == nullptr) return;
+  in_turn(on, [&](core::execution& turn) {
+    char* const first =
+        static_cast<char*>(p.product.c) + rows.begin * p.product.n * (p.dtype.bits / 8);
+    add_bias(p.product, bias, {first, rows.count, p.product.n}, how, turn);
+  });
+}
+
+void multiply_alone(const velo_matmul_all_reduce_args& a, problem& p, overlap_kernel::way how,
+                    core::execution& on) {
+  in_turn(on, [&](core::execution& turn) {
+    const core::scratch_scope scope(turn.scratch);
+    if (a.bias != nullptr) p.product.epilogue.bias = ops::widened(*a.bias, turn);
+    multiply(p.product, how, turn);
+  });
+}
+
 void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
          const overlap_kernel& kernel, core::execution& on) {
   problem p = inferred;
   p.product.a = ops::data<const void>(a.x);
   p.product.b = ops::data<const void>(a.weight);
   p.product.c = ops::data<void>(a.y);
-  const auto multiply_all = [&] {
-    in_turn(on, [&](core::execution& turn) { multiply(p.product, kernel.how, turn); });
-  };
-  if (p.in.group == nullptr) return multiply_all();
+  if (p.in.group == nullptr) return multiply_alone(a, p, kernel.how, on);
   comm::operation what = reduction_of(p);
   what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
+    const float* bias = a.bias == nullptr ? nullptr : ops::widened(*a.bias, scratch);
+    const auto add = [&](const row_range& rows) { add_to_rows(bias, rows, p, kernel.how, on); };
     if (kernel.how == overlap_kernel::way::sliced) {
       const cut in = cut_of(p);
       what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
       const auto relay = link.begin_relay(what, on);
       const row_parts parts(p.product.m, p.in.size());
-      all_reduce_in_slices(
-          {p.product, what, *relay, on, scratch, p.in.group->rank(), p.in.size(), in, parts});
+      slicing s{p.product, what, *relay, on, scratch, p.in.group->rank(), p.in.size(), in, parts};
+      if (bias != nullptr) s.arrived = add;
+      all_reduce_in_slices(s);
     } else {
-      multiply_all();
+      in_turn(on, [&](core::execution& turn) { multiply(p.product, kernel.how, turn); });
       link.run(what, on);
+      add({0, p.product.m});
     }
   });
 }

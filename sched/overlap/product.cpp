@@ -69,6 +69,12 @@ overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool
   return all;
 }
 
+void require_bias(const velo_tensor* bias, std::int64_t n, velo_dtype dtype) {
+  if (bias == nullptr) return;
+  ops::require_shape(*bias, "bias", 1, &n);
+  ops::require_f32_or(*bias, "bias", dtype);
+}
+
 comm::operation operation_of(const overlap_problem& problem, comm::collective kind,
                              std::int64_t count, const char* function) {
   comm::operation what;
@@ -178,6 +184,7 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
   const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
   slice.n = of.columns;
   slice.packed_b = &weight;
+  if (slice.epilogue.bias != nullptr) slice.epilogue.bias += of.column;
   std::optional<comm::relay::tensor_access> access;
   if (a.relay != nullptr) access.emplace(*a.relay);
   for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {

@@ -54,6 +54,9 @@ void cost_of(const Args&, const Problem& problem, ops::op_cost& cost) {
   cost.multiply(flops, flops, all.dtype);
 }
 
+// bias: nullptr, or n numbers, float32 or of the product's dtype.
+void require_bias(const velo_tensor* bias, std::int64_t n, velo_dtype dtype);
+
 // An operation over tensors of the problem's dtype. count: the elements of the longer tensor.
 comm::operation operation_of(const overlap_problem& problem, comm::collective kind,
                              std::int64_t count, const char* function);

@@ -155,6 +155,15 @@ class summed_slices {
                    own.rows, own.columns * s_.what.in_size(), turn);
     });
   }
+  // Hands the rows of a slice on when their last columns have arrived.
+  void hand_on(std::int64_t number) const {
+    const block all = s_.in.at(number);
+    if (!s_.arrived || all.column + all.columns < s_.product.n) return;
+    for (int r = 0; r < s_.ranks; ++r) {
+      const block of = block_of(number, r);
+      if (of.rows > 0) s_.arrived({of.row, of.rows});
+    }
+  }
 
  private:
   void multiply_own(std::int64_t number, const ops::second_output& second, core::execution& turn) {
@@ -198,9 +207,11 @@ class summed_slices {
   std::vector<const void*> peer_blocks_;
 };
 
-// Calls sum(number) one slice after the blocks of slice `number` were posted.
-template <class F>
-void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
+// Calls sum(number) one slice after the blocks of slice `number` were posted. A rank that has
+// posted the blocks of a slice has done the sums two slices before: then(number) is called when all
+// ranks have done the sums up to slice `number`, for all slices but the last two.
+template <class F, class G>
+void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum, G&& then) {
   const std::int64_t count = s.in.count();
   if (count == 0) s.link.wait_slot();  // without elements, too, the ranks wait for each other
   for (std::int64_t i = 0; i <= count; ++i) {
@@ -214,6 +225,7 @@ void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
     s.link.wait_piece();
     sum(i - 1);
     s.link.release();
+    if (i > 2) then(i - 3);
   }
 }
 
@@ -231,6 +243,7 @@ void sum_through_slots(const slicing& s, summed_slices& slices) {
     if (i <= count) s.link.post();
     if (i > 1) slices.fetch(i - 2);
     if (i > 0) s.link.release();
+    if (i > 1) slices.hand_on(i - 2);
   }
 }
 
@@ -382,22 +395,29 @@ void all_reduce_in_slices(const slicing& s) {
   const row_source x{&s.product.a, s.product.m, nullptr};
   summed_slices slices(s, x, 0);
   s.link.wait_slot();
-  if (s.link.peer_tensor(s.rank) != nullptr) {
-    sum_in_slices(s, slices,
-                  [&](std::int64_t number) { slices.multiply_own_and_copy_out(number); });
+  const bool copies_out = s.link.peer_tensor(s.rank) != nullptr;
+  if (copies_out) {
+    sum_in_slices(
+        s, slices, [&](std::int64_t number) { slices.multiply_own_and_copy_out(number); },
+        [&](std::int64_t number) { slices.hand_on(number); });
   } else {
     sum_through_slots(s, slices);
   }
   s.link.wait_readers();
   s.link.finish();
+  const std::int64_t count = s.in.count(), last = std::max<std::int64_t>(count - 2, 0);
+  for (std::int64_t i = last; copies_out && i < count; ++i) slices.hand_on(i);
 }
 
 void reduce_scatter_in_slices(const slicing& s, const row_source& a) {
   summed_slices slices(s, a, s.parts.of(s.rank).begin);
-  sum_in_slices(s, slices, [&](std::int64_t number) {
-    slices.multiply_own(number);
-    if (s.carried != nullptr) slices.keep_carried(number);
-  });
+  sum_in_slices(
+      s, slices,
+      [&](std::int64_t number) {
+        slices.multiply_own(number);
+        if (s.carried != nullptr) slices.keep_carried(number);
+      },
+      [](std::int64_t) {});
   if (s.carried != nullptr) s.link.wait_readers();
   s.link.finish();
 }

@@ -92,6 +92,9 @@ struct slicing {
   const float* bias = nullptr;  // of reduce_scatter_in_slices: added to the rounded sums
   // Of the two sums: other work, for the time until the last blocks arrive.
   std::function<void()> meanwhile = {};
+  // Of all_reduce_in_slices: gets rows of c as soon as all ranks' sums have arrived there, each row
+  // once, in no order.
+  std::function<void(const row_range&)> arrived = {};
 };
 
 // The rows of all ranks, read in place. If ranks do not see each other's tensors, the rows are read

@@ -296,6 +296,49 @@ class TwoRanks(unittest.TestCase):
                 self.assertTrue(torch.equal(ranks[0][0], ranks[1][0]),
                                 "the same bits on both ranks")
 
+    def test_sums_join_a_residual_and_are_normed(self):
+        for dtype, slices in self.cases():
+            x, _, second, residual, _, _ = self.layer(dtype)
+            bias, gamma = torch.randn(K).to(dtype), torch.randn(K).to(dtype)
+            inner = torch.randn(S, H).to(dtype)
+            leaves = [
+                t.detach().float().clone().requires_grad_()
+                for t in (inner, second, residual, gamma)
+            ]
+            y = leaves[0] @ leaves[1].t() + bias.float() + leaves[2]
+            norm = y * (y.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * leaves[3]
+            dy, dnorm = x, torch.randn(S, K).to(dtype)
+            torch.autograd.backward((y, norm), (dy.float(), dnorm.float()))
+
+            def run(rank):
+                velo, columns = self.ranks[rank], slice(rank * H // 2, (rank + 1) * H // 2)
+                w, mine = second[:, columns].contiguous(), inner[:, columns].contiguous()
+                total, out = torch.empty_like(residual), torch.empty_like(x)
+                rstd = torch.empty(S, 1)
+                given = {"bias": bias} if rank == 1 else {}  # each rank's is a term of the sum
+                velo.matmul_all_reduce_add_rms_norm(
+                    x=mine, weight=w, transpose_weight=1, residual=residual, gamma=gamma, y=total,
+                    norm_out=out, rstd=rstd, epsilon=1e-5, group=self.group[rank],
+                    parallel_num=slices, **given)
+                dsum, d_inner = torch.empty_like(x), torch.empty_like(mine)
+                dgamma, dw = torch.empty(K), torch.zeros(K, H // 2)
+                velo.rms_norm_backward(dy=dnorm, x=total, gamma=gamma, rstd=rstd, dx=dsum,
+                                       dgamma=dgamma)
+                velo.add(a=dsum, b=dy, y=dsum)
+                velo.matmul(a=dsum, b=w, c=d_inner)
+                velo.matmul_add_fp32(total_input=mine, grad_output=dsum, grad=dw)
+                return total, out, dsum, dgamma, d_inner, dw
+
+            with self.subTest(dtype=dtype, slices=slices):
+                ranks = both(run)
+                wholes = (y, norm, leaves[2].grad, leaves[3].grad)
+                for rank, results in enumerate(ranks):
+                    for name, got, whole in zip(("y", "norm", "dresidual", "dgamma"), results,
+                                                wholes):
+                        self.close(f"{name} of rank {rank}", got, whole, dtype)
+                self.close("dx", torch.cat([one[4] for one in ranks], 1), leaves[0].grad, dtype)
+                self.close("dw", torch.cat([one[5] for one in ranks], 1), leaves[1].grad, dtype)
+
     def test_rows_gathered_and_sums_scattered(self):
         """Two groups, here of the same ranks: y = gather(x) @ (w of rank 0 + w of rank 1)."""
         for dtype, slices in self.cases():

@@ -165,6 +165,27 @@ class ProductCases:
                                                            **given)
                 self.close("all_gather and reduce_scatter", y, truth)
                 self.assertTrue(torch.equal(gathered, x))
+                bias = values(70)
+                for name in ("matmul_all_reduce", "matmul_reduce_scatter", "all_gather_matmul",
+                             "all_gather_matmul_reduce_scatter"):
+                    getattr(self.velo, name)(y=y.zero_(), bias=bias, **given)
+                    self.close(f"{name} with a bias", y, truth + bias)
+
+    def test_sum_residual_and_norm_of_one_rank(self):
+        for dtype in TYPES:
+            x, w, bias = values(24, 3, 96, dtype=dtype), values(96, 70, dtype=dtype), values(70)
+            residual, gamma = values(1, 72, 70, dtype=dtype), values(70, dtype=dtype)
+            whole = (x.float() @ w.float() + bias).view(1, 72, 70) + residual.float()
+            norm = whole * (whole.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * gamma.float()
+            y, norm_out = torch.empty_like(residual), torch.empty_like(residual)
+            given = {"x": x, "weight": w, "bias": bias, "residual": residual, "gamma": gamma,
+                     "epsilon": 1e-5}
+            self.velo.matmul_all_reduce_add_rms_norm(y=y, norm_out=norm_out, **given)
+            self.close("y", y, whole)
+            self.close("norm_out", norm_out, norm)
+            self.velo.matmul_all_reduce_add_rms_norm(y=residual, norm_out=norm_out.zero_(), **given)
+            self.assertTrue(torch.equal(residual, y))
+            self.close("norm_out in place", norm_out, norm)
 
     def test_cut_linear_layers_of_one_rank(self):
         for dtype in TYPES:

@@ -80,6 +80,7 @@ struct number {
     matmul_reduce_scatter,
     all_gather_matmul,
     all_gather_matmul_reduce_scatter,
+    matmul_all_reduce_add_rms_norm,
     moe_token_permute,
     moe_token_permute_backward,
     moe_token_unpermute,
@@ -913,6 +914,17 @@ void* velo_xla_all_gather_matmul_reduce_scatter(void* call_frame) {
 }
 int __tvm_ffi_velo_all_gather_matmul_reduce_scatter(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::all_gather_matmul_reduce_scatter, args, count);
+}
+
+int velo_ms_matmul_all_reduce_add_rms_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                           void* stream, void*) {
+  return enter_mindspore(number::matmul_all_reduce_add_rms_norm, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_all_reduce_add_rms_norm(void* call_frame) {
+  return enter_xla(number::matmul_all_reduce_add_rms_norm, call_frame);
+}
+int __tvm_ffi_velo_matmul_all_reduce_add_rms_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::matmul_all_reduce_add_rms_norm, args, count);
 }
 
 int velo_ms_moe_token_permute(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5472,6 +5484,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::matmul_reduce_scatter>,
     torch_kernels_of<number::all_gather_matmul>,
     torch_kernels_of<number::all_gather_matmul_reduce_scatter>,
+    torch_kernels_of<number::matmul_all_reduce_add_rms_norm>,
     torch_kernels_of<number::moe_token_permute>,
     torch_kernels_of<number::moe_token_permute_backward>,
     torch_kernels_of<number::moe_token_unpermute>,

@@ -719,6 +719,10 @@ struct velo_api {
   velo_status (*profiler_write)(velo_profiler profiler, velo_profiler_format format, char* buffer,
                                 uint64_t capacity, uint64_t* needed);
   velo_status (*profiler_save)(velo_profiler profiler, const char* path);
+
+  /* velo/ops_overlap.h */
+  velo_status (*matmul_all_reduce_add_rms_norm)(
+      velo_stream stream, const velo_matmul_all_reduce_add_rms_norm_args* args);
 };
 
 VELO_END_C

@@ -105,7 +105,7 @@ typedef struct velo_matmul_args {
  * denormal bfloat16 inputs, products and results as zero.
  * Cost: 2 m n k operations.
  * Source: definition.
- * Also called npu_matmul.
+ * Also called npu_matmul, pure_matmul.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,

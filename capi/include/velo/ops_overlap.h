@@ -40,13 +40,16 @@ typedef struct velo_matmul_all_reduce_args {
   int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
                               * at least so many, where there are as many rows; the same on all
                               * ranks; MindSpeed's coc-parallel-num */
+  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                              * dtype of x; added to the rounded sum, once, so all ranks give the
+                              * same; NULL = 0 */
 } velo_matmul_all_reduce_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ALL_REDUCE_ARGS_INIT \
-  { sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* `y = sum_ranks(x @ op(weight))`.
+/* `y = sum_ranks(x @ op(weight)) + bias`.
  * A linear layer whose weight is cut along its inputs (row parallel): each rank has k of them.
  * op(weight) is weight or its transpose; sums in float32; each rank's product is rounded to y's
  * dtype, then the sum.
@@ -84,13 +87,16 @@ typedef struct velo_matmul_reduce_scatter_args {
   int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
                               * at least so many, where there are as many rows; the same on all
                               * ranks; MindSpeed's coc-parallel-num */
+  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                              * dtype of x; added to the rounded sum, once, so all ranks give the
+                              * same; NULL = 0 */
 } velo_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* `y = part_rank(sum_ranks(x @ op(weight)))`.
+/* `y = part_rank(sum_ranks(x @ op(weight))) + bias`.
  * A linear layer whose weight is cut along its inputs, with sequence parallelism: the rows of the
  * sum are divided among the ranks along the first dimension. Each rank's product is rounded to the
  * dtype of x, then the sum.
@@ -126,13 +132,15 @@ typedef struct velo_all_gather_matmul_args {
   int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
                                 * at least so many, where there are as many rows; the same on all
                                 * ranks; MindSpeed's coc-parallel-num */
+  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                                * dtype of x; NULL = 0 */
 } velo_all_gather_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* `y = gather_ranks(x) @ op(weight)`.
+/* `y = gather_ranks(x) @ op(weight) + bias`.
  * A linear layer whose weight is cut along its outputs, with sequence parallelism: the rows of all
  * ranks, in their order along the first dimension.
  * Its gradient: matmul_reduce_scatter of dy and weight with the other transpose_weight, and
@@ -142,7 +150,7 @@ typedef struct velo_all_gather_matmul_args {
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
  * Cost: 2 m n k operations for m gathered rows, and the all_gather of m k elements.
  * Source: MindSpeed MC2 and CoC.
- * Also called npu_all_gather_base_mm.
+ * Also called npu_all_gather_base_mm, all_gather_matmul_v2.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
@@ -169,13 +177,16 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
   int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
                                 * at least so many, where there are as many rows; the same on all
                                 * ranks; MindSpeed's coc-parallel-num */
+  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                                * dtype of x; added to the rounded sum, once, so ranks of
+                                * scatter_group give the same; NULL = 0 */
 } velo_all_gather_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`.
+/* `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight))) + bias`.
  * A linear layer whose weight is cut in both ways (2D tensor parallelism): rows are gathered over
  * one group, multiplied, and their sum over the other group is divided among its ranks.
  * Its gradient: the same operator with the groups in each other's place, of dy and weight with the
@@ -191,6 +202,74 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_all_gather_matmul_reduce_scatter(
     velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
+
+/* ---- matmul_all_reduce_add_rms_norm ---------------------------------------------------------- */
+
+typedef struct velo_matmul_all_reduce_add_rms_norm_args {
+  uint32_t struct_size;        /* sizeof(velo_matmul_all_reduce_add_rms_norm_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group group;            /* in, or NULL: the ranks, of the stream's context; NULL: this one
+                                * alone */
+  const velo_tensor* x;        /* in; float32 | bfloat16 | float16: [.., k], the leading
+                                * dimensions folded into m rows */
+  const velo_tensor* weight;   /* in; float32 | bfloat16 | float16 | int8 | uint8 | int4: [k, n],
+                                * or [n, k] with transpose_weight; dtype of x; with scale int8 or
+                                * int4, as of weight_quant_matmul */
+  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                                * dtype of x; added to this rank's product, before the sum; NULL
+                                * = 0, and other ranks may give one */
+  const velo_tensor* residual; /* in; float32 | bfloat16 | float16: [.., n] of m rows, whatever
+                                * their leading dimensions; float32, or the dtype of x; this
+                                * rank's is added */
+  const velo_tensor* gamma;    /* in; float32 | bfloat16 | float16: [n]; float32, or the dtype of
+                                * x */
+  const velo_tensor* scale;    /* in, or NULL; float32 | bfloat16 | float16: of a quantized
+                                * weight: [n], or [groups, n], as of weight_quant_matmul; NULL:
+                                * the weight is not quantized */
+  const velo_tensor* offset;   /* in, or NULL; float32 | bfloat16 | float16: shape and dtype of
+                                * scale; NULL = 0 */
+  const velo_tensor* y;        /* out: z, shape and dtype of residual; may be the residual itself */
+  const velo_tensor* norm_out; /* out: shape of residual, dtype of x */
+  const velo_tensor* rstd;     /* out, or NULL: float32, shape of residual with 1 for n; what the
+                                * gradient needs */
+  int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  double epsilon;              /* default 1e-06, in [0.0, 1.0]: added to the mean square */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows, as of
+                                * matmul_all_reduce; the same on all ranks */
+} velo_matmul_all_reduce_add_rms_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MATMUL_ALL_REDUCE_ADD_RMS_NORM_ARGS_INIT \
+  { \
+    sizeof(velo_matmul_all_reduce_add_rms_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    1e-06, 0 \
+  }
+
+/* `z = sum_ranks(x @ op(weight) + bias) + residual`; `y = z`; `norm_out = z / sqrt(mean(z^2) +
+ * epsilon) * gamma`.
+ * The end of a layer whose weight is cut along its inputs (row parallel), the residual stream, and
+ * the norm before the next layer. Each rank's product is rounded to the dtype of x, then their sum;
+ * z and its norm are computed in float32, z unrounded. With scale the weight is quantized and
+ * stands for (weight + offset) * scale, as in weight_quant_matmul; its product is not sliced.
+ * y may be the residual itself: the form that upstream names with an underscore. Rows are normed
+ * while sums of later slices are on their way; the sums lie in norm_out before that.
+ * Its gradient: rms_norm_backward of the gradient of norm_out with y and rstd, plus that of y, is
+ * the gradient of the residual and of the sum, whose own is that of matmul_all_reduce.
+ *
+ * In place: y may be residual.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 3e+01: the sum as matmul_all_reduce, y
+ * and norm_out as dropout_add_rms_norm of that; beyond, too, while sums fit the dtype of x; without
+ * a bias the same bits at levels 1 and 2 and, where residuals are the same, on all ranks.
+ * Cost: 2 m n k operations, the all_reduce of m n elements, one read of residual, one write of y
+ * and norm_out.
+ * Source: MindSpeed npu_mm_all_reduce_add_rms_norm.
+ * Also called npu_mm_all_reduce_add_rms_norm, npu_mm_all_reduce_add_rms_norm_.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_matmul_all_reduce_add_rms_norm(
+    velo_stream stream, const velo_matmul_all_reduce_add_rms_norm_args* args);
 
 VELO_END_C
 

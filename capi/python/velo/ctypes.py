@@ -3294,7 +3294,7 @@ class velo_reduce_max_abs_args(Sized):
 
 
 class velo_matmul_all_reduce_args(Sized):
-    """`y = sum_ranks(x @ op(weight))`."""
+    """`y = sum_ranks(x @ op(weight)) + bias`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -3304,12 +3304,13 @@ class velo_matmul_all_reduce_args(Sized):
         ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
     ]
     _numbers_ = ("parallel_num",)
 
 
 class velo_matmul_reduce_scatter_args(Sized):
-    """`y = part_rank(sum_ranks(x @ op(weight)))`."""
+    """`y = part_rank(sum_ranks(x @ op(weight))) + bias`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -3319,12 +3320,13 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
     ]
     _numbers_ = ("parallel_num",)
 
 
 class velo_all_gather_matmul_args(Sized):
-    """`y = gather_ranks(x) @ op(weight)`."""
+    """`y = gather_ranks(x) @ op(weight) + bias`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -3335,12 +3337,13 @@ class velo_all_gather_matmul_args(Sized):
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; NULL = 0
     ]
     _numbers_ = ("parallel_num",)
 
 
 class velo_all_gather_matmul_reduce_scatter_args(Sized):
-    """`y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`."""
+    """`y = part_rank(sum_scatter(gather_ranks(x) @ op(weight))) + bias`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -3352,8 +3355,33 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give the same; NULL = 0
     ]
     _numbers_ = ("parallel_num",)
+
+
+class velo_matmul_all_reduce_add_rms_norm_args(Sized):
+    """`z = sum_ranks(x @ op(weight) + bias) + residual`; `y = z`; `norm_out = z / sqrt(mean(z^2) + epsilon) * gamma`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8 or int4, as of weight_quant_matmul
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to this rank's product, before the sum; NULL = 0, and other ranks may give one
+        ("residual", POINTER(velo_tensor)),  # [.., n] of m rows, whatever their leading dimensions; float32, or the dtype of x; this rank's is added
+        ("gamma", POINTER(velo_tensor)),  # [n]; float32, or the dtype of x
+        ("scale", POINTER(velo_tensor)),  # of a quantized weight: [n], or [groups, n], as of weight_quant_matmul; NULL: the weight is not quantized
+        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
+        ("y", POINTER(velo_tensor)),  # z, shape and dtype of residual; may be the residual itself
+        ("norm_out", POINTER(velo_tensor)),  # shape of residual, dtype of x
+        ("rstd", POINTER(velo_tensor)),  # float32, shape of residual with 1 for n; what the gradient needs
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+        ("epsilon", c_double),  # added to the mean square
+        ("parallel_num", c_int64),  # slices of rows, as of matmul_all_reduce; the same on all ranks
+    ]
+    _defaults_ = {"epsilon": 1e-06}
+    _numbers_ = ("epsilon", "parallel_num")
 
 
 class velo_moe_token_permute_args(Sized):
@@ -4335,6 +4363,7 @@ FUNCTIONS = {
     "velo_profiler_get_event": (c_int32, velo_profiler, c_int64, POINTER(velo_profiler_event)),
     "velo_profiler_write": (c_int32, velo_profiler, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_profiler_save": (c_int32, velo_profiler, c_char_p),
+    "velo_matmul_all_reduce_add_rms_norm": (c_int32, velo_stream, POINTER(velo_matmul_all_reduce_add_rms_norm_args)),
 }
 
 

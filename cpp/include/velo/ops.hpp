@@ -2609,7 +2609,7 @@ inline outcome<> reduce_max_abs(stream_ref stream, const reduce_max_abs_args& ar
 
 // ---- overlap
 
-// `y = sum_ranks(x @ op(weight))`.
+// `y = sum_ranks(x @ op(weight)) + bias`.
 struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
   using self = matmul_all_reduce_args;
   using base = velo_matmul_all_reduce_args;
@@ -2629,13 +2629,17 @@ struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
   // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
   // on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same;
+  // NULL = 0
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
 };
 
 inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_args& args) {
   return detail::check(VELO_FN(matmul_all_reduce)(stream.get(), &args));
 }
 
-// `y = part_rank(sum_ranks(x @ op(weight)))`.
+// `y = part_rank(sum_ranks(x @ op(weight))) + bias`.
 struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   using self = matmul_reduce_scatter_args;
   using base = velo_matmul_reduce_scatter_args;
@@ -2655,13 +2659,17 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
   // on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same;
+  // NULL = 0
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
 };
 
 inline outcome<> matmul_reduce_scatter(stream_ref stream, const matmul_reduce_scatter_args& args) {
   return detail::check(VELO_FN(matmul_reduce_scatter)(stream.get(), &args));
 }
 
-// `y = gather_ranks(x) @ op(weight)`.
+// `y = gather_ranks(x) @ op(weight) + bias`.
 struct all_gather_matmul_args : velo_all_gather_matmul_args {
   using self = all_gather_matmul_args;
   using base = velo_all_gather_matmul_args;
@@ -2684,13 +2692,16 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
   // on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // [n], float32 or the dtype of x; NULL = 0
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
 };
 
 inline outcome<> all_gather_matmul(stream_ref stream, const all_gather_matmul_args& args) {
   return detail::check(VELO_FN(all_gather_matmul)(stream.get(), &args));
 }
 
-// `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`.
+// `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight))) + bias`.
 struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_scatter_args {
   using self = all_gather_matmul_reduce_scatter_args;
   using base = velo_all_gather_matmul_reduce_scatter_args;
@@ -2715,11 +2726,66 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
   // on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give
+  // the same; NULL = 0
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
 };
 
 inline outcome<> all_gather_matmul_reduce_scatter(
     stream_ref stream, const all_gather_matmul_reduce_scatter_args& args) {
   return detail::check(VELO_FN(all_gather_matmul_reduce_scatter)(stream.get(), &args));
+}
+
+// `z = sum_ranks(x @ op(weight) + bias) + residual`; `y = z`; `norm_out = z / sqrt(mean(z^2) +
+// epsilon) * gamma`.
+struct matmul_all_reduce_add_rms_norm_args : velo_matmul_all_reduce_add_rms_norm_args {
+  using self = matmul_all_reduce_add_rms_norm_args;
+  using base = velo_matmul_all_reduce_add_rms_norm_args;
+  matmul_all_reduce_add_rms_norm_args() noexcept
+      : velo_matmul_all_reduce_add_rms_norm_args VELO_MATMUL_ALL_REDUCE_ADD_RMS_NORM_ARGS_INIT {}
+
+  // the ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [.., k], the leading dimensions folded into m rows
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8 or int4, as of
+  // weight_quant_matmul
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [n], float32 or the dtype of x; added to this rank's product, before the sum; NULL = 0, and
+  // other ranks may give one
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [.., n] of m rows, whatever their leading dimensions; float32, or the dtype of x; this rank's
+  // is added
+  self& residual(const velo_tensor& value) { return base::residual = &value, *this; }
+  // [n]; float32, or the dtype of x
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // of a quantized weight: [n], or [groups, n], as of weight_quant_matmul; NULL: the weight is not
+  // quantized
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  self& scale(std::nullptr_t) { return base::scale = nullptr, *this; }
+  // shape and dtype of scale; NULL = 0
+  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
+  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
+  // z, shape and dtype of residual; may be the residual itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // shape of residual, dtype of x
+  self& norm_out(const velo_tensor& value) { return base::norm_out = &value, *this; }
+  // float32, shape of residual with 1 for n; what the gradient needs
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  self& rstd(std::nullptr_t) { return base::rstd = nullptr, *this; }
+  // 1 when weight is stored [n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // added to the mean square
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+  // slices of rows, as of matmul_all_reduce; the same on all ranks
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+};
+
+inline outcome<> matmul_all_reduce_add_rms_norm(stream_ref stream,
+                                                const matmul_all_reduce_add_rms_norm_args& args) {
+  return detail::check(VELO_FN(matmul_all_reduce_add_rms_norm)(stream.get(), &args));
 }
 
 // ---- experts

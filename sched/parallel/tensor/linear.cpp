@@ -134,12 +134,6 @@ void require_linear(const velo_tensor& t, const char* name, const linear_problem
   ops::require_shape(t, name, shape.rank, shape.sizes);
 }
 
-void require_bias(const velo_tensor* bias, const linear_problem& p) {
-  if (bias == nullptr) return;
-  ops::require_shape(*bias, "bias", 1, &p.n);
-  ops::require_f32_or(*bias, "bias", p.dtype);
-}
-
 row_parts parts_of(const velo_ints* list, const linear_problem& p) {
   if (list == nullptr) return row_parts(p.m(), p.ranks());
   return row_parts(list->data, p.ranks(), p.lines);

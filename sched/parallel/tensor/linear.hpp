@@ -60,8 +60,9 @@ linear_shape shape_of(const linear_problem& p, const velo_tensor& like, rows_of 
                       std::int64_t last);
 void require_linear(const velo_tensor& t, const char* name, const linear_problem& p,
                     const linear_shape& shape);
-// bias: nullptr or [n], float32 or the problem's dtype.
-void require_bias(const velo_tensor* bias, const linear_problem& p);
+inline void require_bias(const velo_tensor* bias, const linear_problem& p) {
+  require_bias(bias, p.n, p.dtype);
+}
 
 row_parts parts_of(const velo_ints* list, const linear_problem& p);
 

@@ -17,6 +17,7 @@ struct part {
   matrix x, weight, y, gathered, composed, composed_gathered, whole;
   bool transposed;
   std::int64_t slices = 3;
+  const matrix* bias = nullptr;
 
   part(velo_dtype dtype, std::int64_t s, std::int64_t n, std::int64_t k, int rank, int gathering,
        int scattering, bool transpose)
@@ -32,16 +33,19 @@ struct part {
 
   velo_status fused(velo_stream stream, const groups& in) const {
     const velo_tensor from = x.view(), by = weight.view(), to = y.view(), all = gathered.view();
+    const velo_tensor row = bias == nullptr ? velo_tensor{} : bias->view();
+    const velo_tensor* const added = bias == nullptr ? nullptr : &row;
     if (in.scatter == nullptr) {
       velo_all_gather_matmul_args args = VELO_ALL_GATHER_MATMUL_ARGS_INIT;
       args.group = in.gather, args.x = &from, args.weight = &by, args.y = &to;
       args.gathered = &all, args.transpose_weight = transposed, args.parallel_num = slices;
+      args.bias = added;
       return velo_all_gather_matmul(stream, &args);
     }
     if (in.gather == nullptr) {
       velo_matmul_reduce_scatter_args args = VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT;
       args.group = in.scatter, args.x = &from, args.weight = &by, args.y = &to;
-      args.transpose_weight = transposed, args.parallel_num = slices;
+      args.transpose_weight = transposed, args.parallel_num = slices, args.bias = added;
       return velo_matmul_reduce_scatter(stream, &args);
     }
     velo_all_gather_matmul_reduce_scatter_args args =
@@ -49,6 +53,7 @@ struct part {
     args.gather_group = in.gather, args.scatter_group = in.scatter;
     args.x = &from, args.weight = &by, args.y = &to;
     args.gathered = &all, args.transpose_weight = transposed, args.parallel_num = slices;
+    args.bias = added;
     return velo_all_gather_matmul_reduce_scatter(stream, &args);
   }
 
@@ -60,10 +65,18 @@ struct part {
     velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
     args.a = in.gather != nullptr ? &all : &from, args.b = &by;
     args.c = in.scatter != nullptr ? &product : &to, args.transpose_b = transposed;
+    const velo_tensor added = bias == nullptr ? velo_tensor{} : bias->view();
+    if (bias != nullptr && in.scatter == nullptr) args.bias = &added;
     if (done == VELO_OK) done = velo_matmul(stream, &args);
     if (done == VELO_OK && in.scatter != nullptr)
       done = velo_group_reduce_scatter(stream, in.scatter, nullptr, &product, &to);
     return done;
+  }
+  // Adds the bias to the rounded sums that the calls apart left.
+  void add_bias() {
+    for (std::int64_t i = 0; i < composed.count(); ++i)
+      composed.set(
+          i, static_cast<float>(composed[i]) + static_cast<float>((*bias)[i % bias->count()]));
   }
 };
 
@@ -107,6 +120,37 @@ TEST_CASE("gathered, multiplied, scattered: the bits of the calls composed") {
                        << " rows, transposed " << transpose << ", form " << form);
             require_equal(all, dtype, s, transpose, (form & 1) != 0, (form & 2) != 0);
           }
+  }
+}
+
+TEST_CASE("a bias is added in the product, and after a sum to it") {
+  for (const int count : {1, 2, 3}) {
+    const two_groups all(count);
+    for (const char* level : {"0", "1", "2"}) {
+      set_all(all.ranks, "level", level);
+      for (const velo_dtype dtype : {f32, bf16, f16})
+        for (const int form : {1, 2, 3}) {
+          const bool gathers = (form & 1) != 0, scatters = (form & 2) != 0;
+          const matrix bias(form == 3 ? f32 : dtype, {72}, 99);
+          std::vector<std::unique_ptr<part>> parts;
+          for (int rank = 0; rank < count; ++rank) {
+            parts.push_back(std::make_unique<part>(dtype, 30, 72, 16, rank, gathers ? count : 1,
+                                                   scatters ? count : 1, false));
+            parts.back()->bias = &bias;
+          }
+          all.ranks.require([&](const rank_of_group& me) {
+            const groups in = groups_of(all, me.rank, gathers, scatters);
+            const velo_status done = parts[at(me.rank)]->fused(me.stream, in);
+            return done == VELO_OK ? parts[at(me.rank)]->apart(me.stream, in) : done;
+          });
+          INFO(count << " ranks, level " << level << ", dtype " << int{dtype.code} << "."
+                     << int{dtype.bits} << ", form " << form);
+          for (const auto& one : parts) {
+            if (scatters) one->add_bias();
+            CHECK(one->y.same_bits(one->composed));
+          }
+        }
+    }
   }
 }
 
@@ -184,6 +228,11 @@ TEST_CASE("gather and scatter name shapes that do not divide and groups that do 
   CHECK_REFUSED(shape, VELO_ERR_SHAPE, "args.x.shape");
   CHECK(shape.expected == "a first dimension that divides by 2 ranks");
   CHECK(shape.got == "3");
+  const matrix short_bias(f32, {3});
+  part biased(f32, 4, 4, 8, 0, 2, 2, false);
+  biased.bias = &short_bias;
+  CHECK_REFUSED(biased.fused(stream, groups_of(all, 0, true, true)), VELO_ERR_SHAPE,
+                "args.bias.shape");
   groups same = groups_of(all, 0, true, true);
   same.scatter = same.gather;
   CHECK_REFUSED(even.fused(stream, same), VELO_ERR_ARGUMENT, "args.scatter_group");

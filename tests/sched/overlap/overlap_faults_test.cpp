@@ -12,8 +12,9 @@ using namespace velo::testing;
 
 namespace {
 
-enum class op { all_reduce, reduce_scatter, gather, gather_scatter };
-constexpr op all_ops[] = {op::all_reduce, op::reduce_scatter, op::gather, op::gather_scatter};
+enum class op { all_reduce, reduce_scatter, gather, gather_scatter, norm };
+constexpr op all_ops[] = {op::all_reduce, op::reduce_scatter, op::gather, op::gather_scatter,
+                          op::norm};
 
 // A tensor in pages of its own, which are unmapped when it is destroyed: a late reader ends the
 // test.
@@ -37,13 +38,22 @@ struct groups {
   velo_group first = nullptr, second = nullptr;
 };
 
+// x, weight and y; the residual, which is y, gamma and norm_out of the operator with a norm.
 template <class Args>
-void fill(Args& args, const velo_tensor (&of)[3]) {
+void fill(Args& args, const velo_tensor (&of)[5]) {
   args.x = &of[0], args.weight = &of[1], args.y = &of[2];
   args.parallel_num = 8;
 }
 
-velo_status call(op called, velo_stream stream, const groups& in, const velo_tensor (&of)[3]) {
+velo_status call_with_norm(velo_stream stream, velo_group group, const velo_tensor (&of)[5]) {
+  velo_matmul_all_reduce_add_rms_norm_args args = VELO_MATMUL_ALL_REDUCE_ADD_RMS_NORM_ARGS_INIT;
+  fill(args, of);
+  args.group = group, args.residual = &of[2], args.gamma = &of[3], args.norm_out = &of[4];
+  return velo_matmul_all_reduce_add_rms_norm(stream, &args);
+}
+
+velo_status call(op called, velo_stream stream, const groups& in, const velo_tensor (&of)[5]) {
+  if (called == op::norm) return call_with_norm(stream, in.first, of);
   if (called == op::all_reduce) {
     velo_matmul_all_reduce_args args = VELO_MATMUL_ALL_REDUCE_ARGS_INIT;
     fill(args, of);
@@ -81,8 +91,10 @@ velo_status call_for_ever(op called, velo_stream stream, const groups& in, int r
   const std::int64_t m = 128 * ranks;
   for (;; ++calls) {
     const pages x(gathers ? m / ranks : m, of_rank.k), weight(of_rank.k, of_rank.n),
-        y(scatters ? m / ranks : m, of_rank.n);
-    const velo_tensor of[] = {x.view(), weight.view(), y.view()};
+        y(scatters ? m / ranks : m, of_rank.n), gamma(1, of_rank.n), norm(m, of_rank.n);
+    velo_tensor gain = gamma.view();
+    gain.ndim = 1, ++gain.shape;
+    const velo_tensor of[] = {x.view(), weight.view(), y.view(), gain, norm.view()};
     const velo_status done = call(called, stream, in, of);
     if (done != VELO_OK) return done;
   }

@@ -18,6 +18,7 @@ struct layer {
   matrix x, weight, y, composed;
   bool transposed;
   std::int64_t slices = 2;  // few rows would not be sliced unasked
+  const matrix* bias = nullptr;
 
   layer(velo_dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k, int rank,
         bool transpose = false)
@@ -33,6 +34,8 @@ struct layer {
     velo_matmul_all_reduce_args args = VELO_MATMUL_ALL_REDUCE_ARGS_INIT;
     args.group = group, args.x = &in, args.weight = &by, args.y = &out;
     args.transpose_weight = transposed, args.parallel_num = slices;
+    const velo_tensor added = bias == nullptr ? velo_tensor{} : bias->view();
+    if (bias != nullptr) args.bias = &added;
     return velo_matmul_all_reduce(stream, &args);
   }
   velo_status run_composed(velo_stream stream, velo_group group) const {
@@ -74,9 +77,13 @@ void require_close(const layers& all, double bound) {
   CHECK(worst <= bound * largest);
 }
 
-void require_equal(const local_ranks& ranks, const layers& all) {
+void run_all(const local_ranks& ranks, const layers& all) {
   ranks.require(
       [&](const rank_of_group& me) { return of(all, me.rank).run_fused(me.stream, me.group); });
+}
+
+void require_equal(const local_ranks& ranks, const layers& all) {
+  run_all(ranks, all);
   ranks.require(
       [&](const rank_of_group& me) { return of(all, me.rank).run_composed(me.stream, me.group); });
   for (int rank = 0; rank < ranks.size(); ++rank) {
@@ -210,6 +217,30 @@ TEST_CASE("matmul_all_reduce is the sum of the ranks' products, at every level")
           [&](const rank_of_group& me) { return of(all, me.rank).run_fused(me.stream, me.group); });
       INFO("level " << level << ", dtype " << int{dtype.code} << "." << int{dtype.bits});
       require_close(all, bound);
+    }
+  }
+}
+
+TEST_CASE("a bias is added once, to the rounded sum") {
+  for (const int count : {1, 2, 3}) {
+    const local_ranks ranks(count);
+    for (const char* level : {"0", "1", "2"}) {
+      set_all(ranks, "level", level);
+      for (const velo_dtype dtype : {f32, bf16, f16})
+        for (const bool wide : {false, true}) {
+          const layers all = make_layers(count, dtype, 130, 33, 24);
+          run_all(ranks, all);
+          const matrix& sum = of(all, 0).y;
+          const matrix bias(wide ? f32 : dtype, {33}, 99);
+          matrix expected(dtype, {130, 33});
+          for (std::int64_t i = 0; i < sum.count(); ++i)
+            expected.set(i, static_cast<float>(sum[i]) + static_cast<float>(bias[i % 33]));
+          for (const auto& one : all) one->bias = &bias;
+          run_all(ranks, all);
+          INFO(count << " ranks, level " << level << ", dtype " << int{dtype.code} << "."
+                     << int{dtype.bits} << ", float32 bias " << wide);
+          for (const auto& one : all) CHECK(one->y.same_bits(expected));
+        }
     }
   }
 }
@@ -378,6 +409,13 @@ TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
   CHECK_REFUSED(call(other_depth.view(), y), VELO_ERR_SHAPE, "args.weight.shape");
   CHECK_REFUSED(call(other_rank.view(), y), VELO_ERR_RANK, "args.weight.ndim");
   CHECK_REFUSED(call(narrow.weight.view(), other_shape.view()), VELO_ERR_SHAPE, "args.y.shape");
+  const matrix long_bias(f32, {7}), half_bias(f16, {6});
+  for (const auto& [bias, status, field] :
+       {std::tuple{&long_bias, VELO_ERR_SHAPE, "args.bias.shape"},
+        {&half_bias, VELO_ERR_DTYPE, "args.bias.dtype"}}) {
+    one.bias = bias;
+    CHECK_REFUSED(one.run_fused(ranks.stream(0), ranks.group(0)), status, field);
+  }
   for (const std::int64_t slices : {-1, 1025}) {
     layer wrong(f32, 4, 6, 8, 0);
     wrong.slices = slices;

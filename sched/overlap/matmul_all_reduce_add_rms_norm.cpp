@@ -1,0 +1,314 @@
+// matmul_all_reduce_add_rms_norm: z = sum over ranks of (x @ op(weight) + bias) + residual, and its
+// norm, in one call.
+//
+// The sums lie in norm_out. One pass over rows reads them and the residual and writes z and the
+// norm in their places; it is that of dropout_add_rms_norm. In the sliced way rows take it as soon
+// as their sums have arrived, while later slices are multiplied; apart, the sums would be read
+// again from memory, and z, too. Biases belong to the ranks' products: sliced products, which are
+// rounded in registers, get their sum afterwards, and it travels in pieces ahead of the slices. A
+// quantized weight is multiplied by the loops of weight_quant_matmul, not in slices.
+#include <algorithm>
+#include <cstring>
+
+#include "ops/gemm/element_dtype.hpp"
+#include "ops/norm/dropout_add_norm.hpp"
+#include "ops/norm/norm_rows.hpp"
+#include "ops/operator/kernels_at.hpp"
+#include "ops/quant/weight_product.hpp"
+#include "sched/overlap/slices.hpp"
+#include "velo/ops_overlap.h"
+
+namespace velo::sched {
+namespace {
+
+using core::at;
+using core::fail;
+using ops::operator==;
+using args = velo_matmul_all_reduce_add_rms_norm_args;
+using way = overlap_kernel::way;
+
+struct problem : overlap_problem {
+  membership in;
+  ops::weight_sizes quantized;  // k of 0 and no groups: the weight is not
+
+  bool is_quantized() const { return quantized.groups > 0; }
+  std::int64_t rows() const { return product.m; }
+  std::int64_t columns() const { return product.n; }
+};
+
+// ---- checks ----
+
+ops::weight_fields quantized_weight(const args& a) {
+  return {a.weight, a.scale, a.offset, a.transpose_weight != 0, false};
+}
+
+void set_quantized(const args& a, problem& p) {
+  const velo_dtype stored = a.weight->dtype;
+  if (stored.bits > 8)
+    fail(VELO_ERR_DTYPE, "args.weight.dtype", "int8, uint8 or int4, because args.scale is given",
+         core::dtype_name(stored).buffer);
+  ops::require_rank(*a.x, "x", 2);
+  p.dtype = a.x->dtype;
+  p.quantized = ops::sizes_of(quantized_weight(a), p.dtype);
+  p.slices = a.parallel_num;
+  p.product.m = ops::row_count(*a.x);
+  p.product.k = p.quantized.k, p.product.n = p.quantized.n;
+  p.product.type = p.product.c_type = ops::type_of(p.dtype);
+  p.product.ldc = p.product.n;
+  std::int64_t wanted[ops::max_rank];
+  std::copy_n(a.x->shape, a.x->ndim, wanted);
+  wanted[a.x->ndim - 1] = p.product.k;
+  ops::require_shape(*a.x, "x", a.x->ndim, wanted);
+}
+
+void set_product(const args& a, problem& p) {
+  if (a.scale != nullptr) return set_quantized(a, p);
+  if (a.offset != nullptr)
+    fail(VELO_ERR_ARGUMENT, "args.offset", "NULL, because args.scale is NULL", "a tensor");
+  static_cast<overlap_problem&>(p) =
+      problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
+}
+
+void require_residual(const args& a, const problem& p) {
+  const velo_tensor& residual = *a.residual;
+  ops::require_rank(residual, "residual", 2);
+  ops::require_f32_or(residual, "residual", p.dtype);
+  if (ops::row_count(residual) != p.rows() || ops::row_size(residual) != p.columns())
+    fail(VELO_ERR_SHAPE, "args.residual.shape",
+         core::concat(p.rows(), " rows of ", p.columns(), " elements"),
+         ops::shape_name(residual.ndim, residual.shape));
+}
+
+void infer(const args& a, problem& p, ops::output_shapes& outputs) {
+  p = problem{};
+  set_product(a, p);
+  require_bias(a.bias, p.columns(), p.dtype);
+  require_residual(a, p);
+  const std::int64_t n = p.columns();
+  ops::require_shape(*a.gamma, "gamma", 1, &n);
+  ops::require_f32_or(*a.gamma, "gamma", p.dtype);
+  p.in = membership_in(a.group, "args.group");
+  outputs.like(a.y, *a.residual);
+  outputs.like(a.norm_out, *a.residual, p.dtype);
+  outputs.set(a.rstd, core::f32, a.residual->ndim, ops::statistics_shape(*a.residual, 1).sizes);
+}
+
+// ---- the pass over rows ----
+
+// Turns rows of sums in norm_out into z and its norm.
+class row_pass {
+ public:
+  row_pass(const args& a, const problem& p, way how, core::arena& scratch, core::isa isa)
+      : a_(a),
+        p_(p),
+        kernels_(ops::kernels_at<ops::dropout_add_norm_kernels>(
+            ops::dropout_add_norm_kernel_list, how == way::reference ? core::isa::scalar : isa)),
+        gamma_(ops::widened(*a.gamma, scratch)) {}
+
+  void run(const row_range& rows, core::execution& turn) const {
+    ops::with_element_type(p_.dtype, [&](auto element) {
+      using T = decltype(element);
+      if (a_.residual->dtype == core::f32) return run_typed<T, float>(rows, turn);
+      run_typed<T, T>(rows, turn);
+    });
+  }
+
+ private:
+  template <class T, class Z>
+  void run_typed(const row_range& rows, core::execution& turn) const {
+    const std::int64_t n = p_.columns();
+    // Two rows for each thread, and a line, so that threads write no line of another.
+    const std::size_t own = static_cast<std::size_t>(2 * n + 31) / 16 * 16;
+    const core::scratch_scope scope(turn.scratch);
+    auto* floats = turn.scratch.take<float>(static_cast<std::size_t>(turn.threads.threads()) * own);
+    T* const norm = ops::data<T>(a_.norm_out);
+    float* const rstd = ops::data<float>(a_.rstd);
+    const bool bypass =
+        ops::bypass_cache(norm, p_.rows(), n * static_cast<std::int64_t>(sizeof(T)), turn);
+    const ops::row_slices slices =
+        ops::slice_rows(rows.count, n * static_cast<std::int64_t>(sizeof(Z)));
+    turn.threads.slices(slices.tasks(), [&](std::int64_t task, int thread) {
+      const std::int64_t first = rows.begin + slices.begin(task);
+      ops::dropout_add_norm_slice<T, Z> s{};
+      s.x = s.y = norm + first * n;
+      s.residual = ops::data<const Z>(a_.residual) + first * n;
+      s.z = ops::data<Z>(a_.y) + first * n;
+      s.rstd = rstd == nullptr ? nullptr : rstd + first;
+      s.epsilon = static_cast<float>(a_.epsilon), s.bypass = bypass;
+      s.by.gamma = gamma_, s.by.first = first * n;
+      s.by.rows = slices.count(task), s.by.n = n;
+      s.by.scratch = floats + static_cast<std::size_t>(thread) * own;
+      kernels_.rms.forward(s);
+    });
+  }
+
+  const args& a_;
+  const problem& p_;
+  const ops::dropout_add_norm_kernels& kernels_;
+  const float* const gamma_;
+};
+
+// ---- the sum of the ranks' biases ----
+
+// The biases of all ranks, added in rank order, or nullptr where no rank has one. They travel in
+// pieces of a line that says whether there is one, and its numbers. Calls of all ranks have as many
+// pieces, whoever has a bias.
+const float* sum_of_biases(const float* own, std::int64_t n, std::int64_t room, int ranks,
+                           comm::relay& link, core::arena& scratch) {
+  constexpr std::int64_t line = 64;
+  const std::int64_t most = (room - line) / static_cast<std::int64_t>(sizeof(float));
+  auto* sum = scratch.take<float>(at(n));
+  std::fill_n(sum, n, 0.0f);
+  bool any = false;
+  for (std::int64_t first = 0; first < n; first += most) {
+    const std::int64_t count = std::min(most, n - first);
+    link.wait_slot();
+    *link.slot() = own != nullptr;
+    if (own != nullptr) std::memcpy(link.slot() + line, own + first, at(count) * sizeof(float));
+    link.post();
+    link.wait_piece();
+    for (int r = 0; r < ranks; ++r) {
+      if (*link.piece(r) == 0) continue;
+      any = true;
+      const auto* numbers = reinterpret_cast<const float*>(link.piece(r) + line);
+      for (std::int64_t i = 0; i < count; ++i) sum[first + i] += numbers[i];
+    }
+    link.release();
+  }
+  return any ? sum : nullptr;
+}
+
+// ---- the call ----
+
+comm::operation reduction_of(const problem& p) {
+  return operation_of(p, comm::collective::all_reduce, p.rows() * p.columns(),
+                      "velo_matmul_all_reduce_add_rms_norm");
+}
+
+cut cut_of(const problem& p) {
+  const int ranks = p.in.size();
+  return cut(
+      {row_parts(p.rows(), ranks).most(), p.columns(), p.dtype.bits / 8, ranks, false, p.slices},
+      p.in.group->relay_slot_bytes());
+}
+
+// A running call.
+struct running {
+  const args& a;
+  const problem& p;
+  const way how;
+  core::execution& on;
+
+  void alone() const {
+    in_turn(on, [&](core::execution& turn) {
+      const core::scratch_scope scope(turn.scratch);
+      multiply_own(turn);
+      row_pass(a, p, how, turn.scratch, on.isa).run({0, p.rows()}, turn);
+    });
+  }
+  void one_after_another(comm::transport& link, core::arena& scratch) const {
+    comm::operation what = reduction();
+    in_turn(on, [&](core::execution& turn) {
+      const core::scratch_scope scope(turn.scratch);
+      multiply_own(turn);
+    });
+    link.run(what, on);
+    const row_pass pass(a, p, how, scratch, on.isa);
+    in_turn(on, [&](core::execution& turn) { pass.run({0, p.rows()}, turn); });
+  }
+  void in_slices(comm::transport& link, core::arena& scratch) const {
+    comm::operation what = reduction();
+    const ops::gemm_problem all = product();
+    const cut in = cut_of(p);
+    // Differs from matmul_all_reduce, whose relay has no pieces of biases.
+    what.terms.require_same(comm::mixed(in.signature(sliced_product::panel(all, on.isa))));
+    const auto relay = link.begin_relay(what, on);
+    const float* own = a.bias == nullptr ? nullptr : ops::widened(*a.bias, scratch);
+    const float* bias = sum_of_biases(own, p.columns(), p.in.group->relay_slot_bytes(), p.in.size(),
+                                      *relay, scratch);
+    const row_pass pass(a, p, how, scratch, on.isa);
+    const row_parts parts(p.rows(), p.in.size());
+    slicing s{all, what, *relay, on, scratch, p.in.group->rank(), p.in.size(), in, parts};
+    s.arrived = [&](const row_range& rows) {
+      in_turn(on, [&](core::execution& turn) {
+        if (bias != nullptr) add_bias(all, bias, {sums_of(rows), rows.count, all.n}, how, turn);
+        pass.run(rows, turn);
+      });
+    };
+    all_reduce_in_slices(s);
+  }
+
+ private:
+  ops::gemm_problem product() const {
+    ops::gemm_problem one = p.product;
+    one.a = ops::data<const void>(a.x);
+    one.b = ops::data<const void>(a.weight);
+    one.c = ops::data<void>(a.norm_out);
+    return one;
+  }
+  comm::operation reduction() const {
+    comm::operation what = reduction_of(p);
+    what.in = what.out = ops::data<void>(a.norm_out);
+    what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
+    return what;
+  }
+  void* sums_of(const row_range& rows) const {
+    return ops::data<char>(a.norm_out) + rows.begin * p.columns() * (p.dtype.bits / 8);
+  }
+  // The product of this rank with its bias, within a scope of scratch.
+  void multiply_own(core::execution& turn) const {
+    const float* bias = a.bias == nullptr ? nullptr : ops::widened(*a.bias, turn);
+    if (!p.is_quantized()) {
+      ops::gemm_problem one = product();
+      one.epilogue.bias = bias;
+      return multiply(one, how, turn);
+    }
+    if (p.rows() == 0 || p.columns() == 0) return;
+    const auto type = p.product.type;
+    ops::multiply(
+        {ops::matrix_of(quantized_weight(a), p.quantized, 0), false, p.rows(),
+         ops::data<const char>(a.x), type, bias, ops::data<char>(a.norm_out), type},
+        ops::kernels_at<ops::weight_quant_kernels>(
+            ops::weight_quant_kernel_list, how == way::reference ? core::isa::scalar : on.isa),
+        turn);
+  }
+};
+
+void run(const args& a, const problem& p, const overlap_kernel& kernel, core::execution& on) {
+  const running call{a, p, kernel.how, on};
+  if (p.in.group == nullptr) return call.alone();
+  p.in.group->serve(p.in.ticket, reduction_of(p), [&](comm::transport& link, core::arena& scratch) {
+    kernel.how == way::sliced ? call.in_slices(link, scratch)
+                              : call.one_after_another(link, scratch);
+  });
+}
+
+const char* reject(const args&, const problem& p, const ops::kernel_entry& kernel) {
+  if (!is_sliced(kernel)) return nullptr;
+  if (p.is_quantized()) return "the weight is quantized, and multiplied whole";
+  if (const char* why = why_not_sliced(p.in, p)) return why;
+  // Measured on two cores with AMX, slices took 1.1 to 1.3 of the time.
+  const bool by_tiles = p.dtype == core::bf16 && p.in.group->owner().isa() >= core::isa::amx;
+  if (by_tiles && p.slices == 0) return "AMX multiplies bfloat16 faster whole than in slices";
+  return cut_of(p).pays() ? nullptr : too_small;
+}
+
+void enter(const args&, problem& p, core::stream& on, const ops::enqueue& put) {
+  enter_group(p.in, "args.group", reduction_of(p), on, put);
+}
+
+void drop(const problem& p) noexcept {
+  if (p.in.group != nullptr) p.in.group->drop(p.in.ticket, reduction_of(p));
+}
+
+}  // namespace
+}  // namespace velo::sched
+
+namespace velo::ops {
+
+extern const operator_def matmul_all_reduce_add_rms_norm_operator =
+    with_cost<sched::cost_of<velo_matmul_all_reduce_add_rms_norm_args, sched::problem>>(
+        define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
+            sched::overlap_kernel_list));
+
+}  // namespace velo::ops
