@@ -131,6 +131,10 @@ const char* why_not_sliced(const membership& in, const overlap_problem& problem)
 sliced_product::sliced_product(const ops::gemm_problem& problem, core::arena& scratch,
                                core::execution& on)
     : problem_(problem), weight_(problem.k, problem.n, problem.type, on.isa) {
+  if (problem.packed_b != nullptr) {
+    weight_ = *problem.packed_b;
+    return;
+  }
   weight_.set_memory(scratch.take(weight_.bytes()));
   in_turn(on, [&](core::execution& turn) {
     weight_.update(problem.b, problem.ldb, problem.transpose_b, turn.threads);

@@ -108,7 +108,7 @@ struct sum_target {
 // A product computed by blocks, in any order.
 class sliced_product {
  public:
-  // Packs the weight into memory of `scratch`.
+  // Packs the weight into memory of `scratch`, unless it is packed already.
   sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
 
   // Multiplies rows of one matrix of `a` by columns of the weight into `c`, overlapped with the

@@ -43,6 +43,7 @@ void infer(const forward_args& a, problem& p, ops::output_shapes& outputs) {
   p = problem_of(a, "velo_column_parallel_linear", *a.x, "x", rows_of::this_rank);
   require_linear(*a.x, "x", p, shape_of(p, *a.x, rows_of::this_rank, p.k));
   require_bias(a.bias, p);
+  require_pack(a.packed, p, p.k, p.n);
   agree_on(p, 1);
   p.communicates = p.in.group != nullptr && (p.cuts_rows || p.gathers_output);
   const linear_shape y =
@@ -126,10 +127,16 @@ void run_alone(const forward_args& a, const problem& p, ops::gemm_problem produc
 
 void run(const forward_args& a, const problem& p, const overlap_kernel& kernel,
          core::execution& on) {
-  ops::gemm_problem product = output_product(p, ops::data<const void>(a.x),
-                                             ops::data<const void>(a.weight), ops::data<void>(a.y));
-  if (!p.communicates) return run_alone(a, p, product, kernel.how, on);
+  const auto product_by = [&](const weight_source& weight) {
+    return output_product(p, ops::data<const void>(a.x), weight, ops::data<void>(a.y));
+  };
+  if (!p.communicates) {
+    const weight_source weight(*a.weight, a.packed, kernel.how, on.isa);
+    return run_alone(a, p, product_by(weight), kernel.how, on);
+  }
   p.in.group->serve(p.in.ticket, opening(p), [&](comm::transport& link, core::arena& scratch) {
+    const weight_source weight(*a.weight, a.packed, kernel.how, on.isa);
+    ops::gemm_problem product = product_by(weight);
     if (a.bias != nullptr) product.epilogue.bias = ops::widened(*a.bias, scratch);
     const forward_call call{a, p, kernel.how, on};
     p.gathers_output ? call.gather_output(product, link, scratch)
@@ -188,6 +195,7 @@ void infer_gradient(const gradient_args& a, gradient_problem& p, ops::output_sha
   } else if (a.dweight != nullptr) {
     ops::require_given(a.x, "x");
   }
+  require_pack(a.packed, p, p.n, p.k);
   outputs.set(a.dx, p.dtype, own.rank, own.sizes);
   infer_weight_gradients(a, p, outputs);
   p.gathers_x = p.cuts_rows && p.in.group != nullptr && a.dweight != nullptr && !has_gathered(a);
@@ -211,9 +219,10 @@ struct gradient_call {
   const gradient_problem& p;
   const way how;
   core::execution& on;
+  const weight_source weight{*a.weight, a.dx == nullptr ? nullptr : a.packed, how, on.isa};
 
   ops::gemm_problem dx_product() const {
-    return input_product(p, dy(), dy_row(p), ops::data<const void>(a.weight),
+    return input_product(p, dy(), dy_row(p), weight,
                          a.dx == nullptr ? nullptr : ops::data<void>(a.dx));
   }
   void multiply_rest(const void* all_x) const {
@@ -276,13 +285,14 @@ struct gradient_call {
 
 void run_gradient(const gradient_args& a, const gradient_problem& p, const overlap_kernel& kernel,
                   core::execution& on) {
-  const gradient_call call{a, p, kernel.how, on};
   if (!p.communicates) {
+    const gradient_call call{a, p, kernel.how, on};
     if (p.has_dx) multiply_all(call.dx_product(), kernel.how, on);
     return call.multiply_rest(call.known_x());
   }
   p.in.group->serve(p.in.ticket, gradient_opening(p),
                     [&](comm::transport& link, core::arena& scratch) {
+                      const gradient_call call{a, p, kernel.how, on};
                       kernel.how == way::sliced ? call.in_slices(link, scratch)
                                                 : call.one_after_another(link, scratch);
                     });

@@ -22,6 +22,7 @@ void infer(const forward_args& a, linear_problem& p, ops::output_shapes& outputs
   p = linear_problem_of(fields_of(a), "velo_row_parallel_linear", *a.x, "x", rows_of::all_ranks);
   require_linear(*a.x, "x", p, shape_of(p, *a.x, rows_of::all_ranks, p.k));
   require_bias(a.bias, p);
+  require_pack(a.packed, p, p.k, p.n);
   agree_on(p, 3);
   p.communicates = p.in.group != nullptr;
   const linear_shape y = shape_of(p, *a.x, rows_of::this_rank, p.n);
@@ -47,10 +48,10 @@ struct forward_call {
   const linear_problem& p;
   const way how;
   core::execution& on;
+  const weight_source weight{*a.weight, a.packed, how, on.isa};
 
   ops::gemm_problem product() const {
-    return output_product(p, ops::data<const void>(a.x), ops::data<const void>(a.weight),
-                          ops::data<void>(a.y));
+    return output_product(p, ops::data<const void>(a.x), weight, ops::data<void>(a.y));
   }
   void in_group(comm::transport& link, core::arena& scratch) const {
     const row_parts parts = summed_parts(a.rows, p);
@@ -101,10 +102,9 @@ struct forward_call {
 
 void run(const forward_args& a, const linear_problem& p, const overlap_kernel& kernel,
          core::execution& on) {
-  const forward_call call{a, p, kernel.how, on};
-  if (!p.communicates) return call.alone();
+  if (!p.communicates) return forward_call{a, p, kernel.how, on}.alone();
   p.in.group->serve(p.in.ticket, opening(p), [&](comm::transport& link, core::arena& scratch) {
-    call.in_group(link, scratch);
+    forward_call{a, p, kernel.how, on}.in_group(link, scratch);
   });
 }
 
@@ -137,6 +137,7 @@ void infer_gradient(const gradient_args& a, linear_problem& p, ops::output_shape
   const linear_shape all = shape_of(p, dy, rows_of::all_ranks, p.k);
   if (a.dweight != nullptr) ops::require_given(a.x, "x");
   if (a.x != nullptr) require_linear(*a.x, "x", p, all);
+  require_pack(a.packed, p, p.n, p.k);
   outputs.set(a.dx, p.dtype, all.rank, all.sizes);
   infer_weight_gradients(a, p, outputs);
   const bool keeps_dy = weight_gradients_of(a).any();
@@ -154,6 +155,7 @@ struct gradient_call {
   const linear_problem& p;
   const way how;
   core::execution& on;
+  const weight_source weight{*a.weight, a.dx == nullptr ? nullptr : a.packed, how, on.isa};
 
   void multiply_dx(const void* all_dy) const {
     if (a.dx == nullptr) return;
@@ -187,17 +189,18 @@ struct gradient_call {
 
  private:
   ops::gemm_problem dx_product(const void* dy) const {
-    return input_product(p, dy, p.n, ops::data<const void>(a.weight), ops::data<void>(a.dx));
+    return input_product(p, dy, p.n, weight, ops::data<void>(a.dx));
   }
 };
 
 void run_gradient(const gradient_args& a, const linear_problem& p, const overlap_kernel& kernel,
                   core::execution& on) {
-  const gradient_call call{a, p, kernel.how, on};
   if (p.communicates)
-    return p.in.group->serve(
-        p.in.ticket, gradient_opening(p),
-        [&](comm::transport& link, core::arena& scratch) { call.in_group(link, scratch); });
+    return p.in.group->serve(p.in.ticket, gradient_opening(p),
+                             [&](comm::transport& link, core::arena& scratch) {
+                               gradient_call{a, p, kernel.how, on}.in_group(link, scratch);
+                             });
+  const gradient_call call{a, p, kernel.how, on};
   const void* dy = ops::data<const void>(a.dy);
   call.multiply_dx(dy);
   call.multiply_rest(dy);

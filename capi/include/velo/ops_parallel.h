@@ -427,11 +427,15 @@ typedef struct velo_column_parallel_linear_args {
                                 * with sequence_parallel alone; NULL: as many on each */
   int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows, as matmul_all_reduce
                                 * has them */
+  velo_pack packed;            /* in, or NULL: a pack of weight with transpose, [k, n], beside
+                                * it: products read the pack where it has the form of their
+                                * instruction set, and weight elsewhere; NULL: each call packs
+                                * anew */
 } velo_column_parallel_linear_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_COLUMN_PARALLEL_LINEAR_ARGS_INIT \
-  { sizeof(velo_column_parallel_linear_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_column_parallel_linear_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = gather_ranks(x) @ weight^T + bias`.
  * A linear layer whose outputs are cut between ranks: each has n of them, as torch's nn.Linear
@@ -483,11 +487,14 @@ typedef struct velo_column_parallel_linear_backward_args {
                                 * with sequence_parallel alone; NULL: as many on each */
   int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows, as matmul_all_reduce
                                 * has them */
+  velo_pack packed;            /* in, or NULL: a pack of weight, [n, k], beside it: the product
+                                * for dx reads the pack where it has the form of its instruction
+                                * set, and weight elsewhere; NULL: each call packs anew */
 } velo_column_parallel_linear_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_COLUMN_PARALLEL_LINEAR_BACKWARD_ARGS_INIT \
-  { sizeof(velo_column_parallel_linear_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_column_parallel_linear_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `dx = sum_ranks(dy @ weight)`; `dweight = dy^T @ gather_ranks(x)`; `dbias = sum[rows](dy)`.
  * Any result left out: dweight and dbias where the weight is frozen, dx where only the weight's
@@ -531,11 +538,14 @@ typedef struct velo_row_parallel_linear_args {
                               * sequence_parallel alone; NULL: as many on each */
   int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows, as matmul_all_reduce has
                               * them */
+  velo_pack packed;          /* in, or NULL: a pack of weight with transpose, [k, n], beside it:
+                              * products read the pack where it has the form of their instruction
+                              * set, and weight elsewhere; NULL: each call packs anew */
 } velo_row_parallel_linear_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ROW_PARALLEL_LINEAR_ARGS_INIT \
-  { sizeof(velo_row_parallel_linear_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_row_parallel_linear_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = sum_ranks(x @ weight^T) + bias`.
  * A linear layer whose inputs are cut between ranks: each has k of them. With sequence_parallel the
@@ -581,11 +591,14 @@ typedef struct velo_row_parallel_linear_backward_args {
                                * sequence_parallel alone; NULL: as many on each */
   int64_t parallel_num;       /* default 0, in [0, 1024]: slices of rows, as matmul_all_reduce
                                * has them */
+  velo_pack packed;           /* in, or NULL: a pack of weight, [n, k], beside it: the product
+                               * for dx reads the pack where it has the form of its instruction
+                               * set, and weight elsewhere; NULL: each call packs anew */
 } velo_row_parallel_linear_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ROW_PARALLEL_LINEAR_BACKWARD_ARGS_INIT \
-  { sizeof(velo_row_parallel_linear_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_row_parallel_linear_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `dx = gather_ranks(dy) @ weight`; `dweight = gather_ranks(dy)^T @ x`; `dbias =
  * sum[rows](gather_ranks(dy))`.

@@ -3877,6 +3877,7 @@ class velo_column_parallel_linear_args(Sized):
         ("gather_output", c_int64),  # 1: y has the outputs of all ranks; excludes sequence_parallel
         ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
         ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
+        ("packed", velo_pack),  # a pack of weight with transpose, [k, n], beside it: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3899,6 +3900,7 @@ class velo_column_parallel_linear_backward_args(Sized):
         ("accumulate", c_int64),  # 1 adds to dweight and dbias (in float32, rounded once)
         ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
         ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
+        ("packed", velo_pack),  # a pack of weight, [n, k], beside it: the product for dx reads the pack where it has the form of its instruction set, and weight elsewhere; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3916,6 +3918,7 @@ class velo_row_parallel_linear_args(Sized):
         ("sequence_parallel", c_int64),  # 1: y has this rank's rows, s of S; 0: all rows, and s is S
         ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
         ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
+        ("packed", velo_pack),  # a pack of weight with transpose, [k, n], beside it: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3936,6 +3939,7 @@ class velo_row_parallel_linear_backward_args(Sized):
         ("accumulate", c_int64),  # 1 adds to dweight and dbias (in float32, rounded once)
         ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
         ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
+        ("packed", velo_pack),  # a pack of weight, [n, k], beside it: the product for dx reads the pack where it has the form of its instruction set, and weight elsewhere; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 

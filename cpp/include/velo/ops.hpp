@@ -3781,6 +3781,9 @@ struct column_parallel_linear_args : velo_column_parallel_linear_args {
   self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
   // slices of rows, as matmul_all_reduce has them
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // a pack of weight with transpose, [k, n], beside it: products read the pack where it has the
+  // form of their instruction set, and weight elsewhere; NULL: each call packs anew
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> column_parallel_linear(stream_ref stream,
@@ -3828,6 +3831,9 @@ struct column_parallel_linear_backward_args : velo_column_parallel_linear_backwa
   self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
   // slices of rows, as matmul_all_reduce has them
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // a pack of weight, [n, k], beside it: the product for dx reads the pack where it has the form of
+  // its instruction set, and weight elsewhere; NULL: each call packs anew
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> column_parallel_linear_backward(stream_ref stream,
@@ -3861,6 +3867,9 @@ struct row_parallel_linear_args : velo_row_parallel_linear_args {
   self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
   // slices of rows, as matmul_all_reduce has them
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // a pack of weight with transpose, [k, n], beside it: products read the pack where it has the
+  // form of their instruction set, and weight elsewhere; NULL: each call packs anew
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> row_parallel_linear(stream_ref stream, const row_parallel_linear_args& args) {
@@ -3903,6 +3912,9 @@ struct row_parallel_linear_backward_args : velo_row_parallel_linear_backward_arg
   self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
   // slices of rows, as matmul_all_reduce has them
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // a pack of weight, [n, k], beside it: the product for dx reads the pack where it has the form of
+  // its instruction set, and weight elsewhere; NULL: each call packs anew
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> row_parallel_linear_backward(stream_ref stream,

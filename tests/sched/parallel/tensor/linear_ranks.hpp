@@ -209,16 +209,19 @@ class linear_rank {
     }
     template <class Args>
     void set_common(Args& args, const linear_case& of, velo_group group) const {
-      args.group = group, args.x = &x, args.weight = &weight;
+      args.group = group, args.x = &x, args.weight = &weight, args.packed = packed;
       args.sequence_parallel = of.cuts_rows, args.parallel_num = of.slices;
       if (of.cuts_rows && of.lists_rows) args.rows = &rows;
     }
     const velo_tensor x, weight, gathered;
     const velo_ints rows;
+    velo_pack packed = nullptr;
   };
   struct forward_views : common_views {
     explicit forward_views(const linear_rank& of)
-        : common_views(of), bias(of.bias.view()), y(of.y.view()) {}
+        : common_views(of), bias(of.bias.view()), y(of.y.view()) {
+      packed = of.packed_forward;
+    }
     template <class Args>
     void set(Args& args, const linear_case& of, velo_group group) const {
       set_common(args, of, group);
@@ -233,7 +236,9 @@ class linear_rank {
           dy(of.dy.view()),
           dx(of.dx.view()),
           dweight(of.dweight.view()),
-          dbias(of.dbias.view()) {}
+          dbias(of.dbias.view()) {
+      packed = of.packed_backward;
+    }
     template <class Args>
     void set(Args& args, const linear_case& of, velo_group group, const wanted& results) const {
       set_common(args, of, group);
@@ -251,6 +256,7 @@ class linear_rank {
 
  public:
   part_of_matrix x, weight, bias, y, gathered, dy, dx, dweight, dbias;
+  velo_pack packed_forward = nullptr, packed_backward = nullptr;  // of the weight; or nullptr
 };
 
 inline bool linear_rank::is_right(double rounding, const wanted& of) const {

@@ -1,0 +1,165 @@
+// Cut linear layers with packs of their weights: the bits of those without, whoever has packs; read
+// in the weight's place where they have the form of the call's instruction set; what is refused.
+#include "comm/ranks.hpp"
+#include "tests/sched/overlap/matrices.hpp"
+#include "tests/sched/parallel/tensor/linear_ranks.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+velo_pack make_pack(velo_context context, velo_dtype dtype, std::int64_t k, std::int64_t n,
+                    bool transposed) {
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  desc.dtype = dtype, desc.k = k, desc.n = n, desc.transpose = transposed;
+  velo_pack made = nullptr;
+  REQUIRE(velo_pack_create(context, &desc, &made) == VELO_OK);
+  return made;
+}
+
+// Gives a rank packs of its weight.
+class packs {
+ public:
+  packs(const local_ranks& all, int rank, linear_rank& of) : of_(of) {
+    const velo_tensor weight = of.weight.view();
+    const std::int64_t n = weight.shape[0], k = weight.shape[1];
+    of.packed_forward = make_pack(all.context(rank), weight.dtype, k, n, true);
+    of.packed_backward = make_pack(all.context(rank), weight.dtype, n, k, false);
+    for (const velo_pack one : {of.packed_forward, of.packed_backward})
+      REQUIRE(velo_pack_update(all.stream(rank), one, &weight) == VELO_OK);
+  }
+  ~packs() {
+    velo_pack_destroy(of_.packed_forward);
+    velo_pack_destroy(of_.packed_backward);
+    of_.packed_forward = of_.packed_backward = nullptr;
+  }
+  packs(const packs&) = delete;
+
+ private:
+  linear_rank& of_;
+};
+std::vector<std::unique_ptr<packs>> pack_all(const local_ranks& all, const linear_ranks& ranks) {
+  std::vector<std::unique_ptr<packs>> made;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    made.push_back(std::make_unique<packs>(all, static_cast<int>(r), *ranks[r]));
+  return made;
+}
+
+void run_all(const local_ranks& all, const linear_ranks& ranks) {
+  all.require([&](const rank_of_group& me) { return ranks[at(me.rank)]->run(me); });
+}
+
+void clear(part_of_matrix& weight) {
+  weight.fill([](std::int64_t, std::int64_t) { return 0; });
+}
+
+std::vector<linear_case> cases_of(int ranks) {
+  std::vector<linear_case> all;
+  for (const cut_of weight : {cut_of::outputs, cut_of::inputs})
+    for (const bool cuts : {true, false}) {
+      all.push_back(even_linear(weight, ranks, 60, 100));
+      all.back().cuts_rows = cuts, all.back().keeps_x = cuts;
+      all.back().other = 130;
+    }
+  all.push_back(even_linear(cut_of::outputs, ranks, 6, 40));
+  all.back().cuts_rows = false, all.back().gathers_output = true;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("packs of its weight give a cut layer the same bits, and the weight is not read") {
+  for (const int count : {1, 2, 3}) {
+    const local_ranks all(count, group_desc(), count == 3 ? 2 : 1);
+    for (linear_case of : cases_of(count))
+      for (const velo_dtype dtype : {f32, bf16, f16})
+        for (const char* level : {"2", "1"}) {
+          of.dtype = dtype;
+          set_all(all, "level", level);
+          const linear_ranks plain = ranks_of(of), packed = ranks_of(of);
+          run_all(all, plain);
+          const auto made = pack_all(all, packed);
+          for (const auto& one : packed) clear(one->weight);
+          run_all(all, packed);
+          INFO(count << " ranks, outputs cut " << of.by_outputs() << ", rows cut " << of.cuts_rows
+                     << ", level " << level << ", dtype " << int{dtype.code} << "."
+                     << int{dtype.bits});
+          for (std::size_t r = 0; r < plain.size(); ++r) {
+            CHECK(packed[r]->same_bits(*plain[r]));
+            CHECK(packed[r]->borders_kept());
+          }
+        }
+  }
+}
+
+TEST_CASE("a pack of another form, or at level 0, leaves the product to the weight") {
+  const local_ranks all(2);
+  const char* origin = nullptr;
+  REQUIRE(velo_config_get(all.context(0), "isa", nullptr, 0, nullptr, &origin) == VELO_OK);
+  const bool is_isa_given = std::string(origin) == "environment";
+  for (const linear_case& of : cases_of(2)) {
+    const linear_ranks plain = ranks_of(of), packed = ranks_of(of);
+    if (!is_isa_given) set_all(all, "isa", "avx2");
+    const auto made = pack_all(all, packed);
+    if (!is_isa_given) set_all(all, "isa", "amx");
+    for (const char* level : {"0", "2"}) {
+      set_all(all, "level", level);
+      run_all(all, plain);
+      run_all(all, packed);
+      INFO("outputs cut " << of.by_outputs() << ", level " << level);
+      for (std::size_t r = 0; r < plain.size(); ++r) CHECK(packed[r]->same_bits(*plain[r]));
+    }
+  }
+}
+
+TEST_CASE("some ranks may have packs, and others none") {
+  const local_ranks all(3);
+  for (const linear_case& of : cases_of(3)) {
+    const linear_ranks plain = ranks_of(of), packed = ranks_of(of);
+    const packs one(all, 1, *packed[1]);
+    run_all(all, plain);
+    run_all(all, packed);
+    for (std::size_t r = 0; r < plain.size(); ++r) CHECK(packed[r]->same_bits(*plain[r]));
+  }
+}
+
+TEST_CASE("packs that are not of the weight are refused by name, with results untouched") {
+  const local_ranks all(2);
+  for (const cut_of weight : {cut_of::outputs, cut_of::inputs}) {
+    const linear_case of = even_linear(weight, 2);
+    linear_rank one(of, 0);
+    const linear_rank before(of, 0);
+    const velo_tensor w = one.weight.view();
+    const std::int64_t n = w.shape[0], k = w.shape[1];
+    velo_pack_desc experts = VELO_PACK_DESC_INIT, integers = VELO_PACK_DESC_INIT;
+    experts.k = integers.k = k, experts.n = integers.n = n, experts.count = 2;
+    integers.dtype = i8, integers.weight_only = 1;
+    velo_pack of_experts = nullptr, of_integers = nullptr;
+    REQUIRE(velo_pack_create(all.context(0), &experts, &of_experts) == VELO_OK);
+    REQUIRE(velo_pack_create(all.context(0), &integers, &of_integers) == VELO_OK);
+    const velo_pack half = make_pack(all.context(0), bf16, k, n, true),
+                    turned = make_pack(all.context(0), f32, n, k, false),
+                    wide = make_pack(all.context(0), f32, k, n + 1, true),
+                    back = make_pack(all.context(0), f32, n, k + 1, false);
+    const auto forward = [&](velo_pack packed) {
+      one.packed_forward = packed;
+      return one.forward(all.stream(0), all.group(0));
+    };
+    CHECK_REFUSED(forward(half), VELO_ERR_DTYPE, "args.packed");
+    CHECK_REFUSED(forward(turned), VELO_ERR_SHAPE, "args.packed");
+    CHECK_REFUSED(forward(wide), VELO_ERR_SHAPE, "args.packed");
+    CHECK_REFUSED(forward(of_experts), VELO_ERR_SHAPE, "args.packed");
+    CHECK_REFUSED(forward(of_integers), VELO_ERR_ARGUMENT, "args.packed");
+    const auto gradient = [&](velo_pack packed) {
+      one.packed_backward = packed;
+      return one.gradient(all.stream(0), all.group(0), {});
+    };
+    CHECK_REFUSED(gradient(half), VELO_ERR_DTYPE, "args.packed");
+    CHECK_REFUSED(gradient(wide), VELO_ERR_SHAPE, "args.packed");
+    CHECK_REFUSED(gradient(back), VELO_ERR_SHAPE, "args.packed");
+    CHECK(one.same_bits(before));
+    for (const velo_pack each : {of_experts, of_integers, half, turned, wide, back})
+      velo_pack_destroy(each);
+  }
+  all.require_barrier();
+}
