@@ -202,15 +202,17 @@ struct running {
   void alone() const {
     in_turn(on, [&](core::execution& turn) {
       const core::scratch_scope scope(turn.scratch);
-      multiply_own(turn);
+      multiply_own(ops::data<void>(a.norm_out), turn);
       row_pass(a, p, how, turn.scratch, on.isa).run({0, p.rows()}, turn);
     });
   }
   void one_after_another(comm::transport& link, core::arena& scratch) const {
     comm::operation what = reduction();
+    void* const own = unused_y();
+    if (own != nullptr) what.in = own;
     in_turn(on, [&](core::execution& turn) {
       const core::scratch_scope scope(turn.scratch);
-      multiply_own(turn);
+      multiply_own(own != nullptr ? own : what.out, turn);
     });
     link.run(what, on);
     const row_pass pass(a, p, how, scratch, on.isa);
@@ -246,6 +248,11 @@ struct running {
     one.c = ops::data<void>(a.norm_out);
     return one;
   }
+  // y where it may hold the product before its sum: a sum that is not in place is faster.
+  void* unused_y() const {
+    void* const y = ops::data<void>(a.y);
+    return a.y->dtype == p.dtype && y != ops::data<void>(a.residual) ? y : nullptr;
+  }
   comm::operation reduction() const {
     comm::operation what = reduction_of(p);
     what.in = what.out = ops::data<void>(a.norm_out);
@@ -255,11 +262,12 @@ struct running {
   void* sums_of(const row_range& rows) const {
     return ops::data<char>(a.norm_out) + rows.begin * p.columns() * (p.dtype.bits / 8);
   }
-  // The product of this rank with its bias, within a scope of scratch.
-  void multiply_own(core::execution& turn) const {
+  // Writes the product of this rank with its bias, within a scope of scratch.
+  void multiply_own(void* to, core::execution& turn) const {
     const float* bias = a.bias == nullptr ? nullptr : ops::widened(*a.bias, turn);
     if (!p.is_quantized()) {
       ops::gemm_problem one = product();
+      one.c = to;
       one.epilogue.bias = bias;
       return multiply(one, how, turn);
     }
@@ -267,7 +275,7 @@ struct running {
     const auto type = p.product.type;
     ops::multiply(
         {ops::matrix_of(quantized_weight(a), p.quantized, 0), false, p.rows(),
-         ops::data<const char>(a.x), type, bias, ops::data<char>(a.norm_out), type},
+         ops::data<const char>(a.x), type, bias, to, type},
         ops::kernels_at<ops::weight_quant_kernels>(
             ops::weight_quant_kernel_list, how == way::reference ? core::isa::scalar : on.isa),
         turn);

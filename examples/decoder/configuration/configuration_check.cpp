@@ -107,7 +107,7 @@ void configuration::require_fit(std::int64_t ranks) const {
 void configuration::drop_parts() {
   const std::pair<const char*, std::vector<const char*>> parts[] = {
       {"tp", {"sequence_parallel"}},
-      {"cp", {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache"}},
+      {"cp", {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"}},
       {"pp", {"noop_layers", "vpp", "timeline", "in_advance", "post_validation"}}};
   for (const auto& [size, names] : parts) {
     if (text(at(size)) != "1" || at(size).origin.rfind("--", 0) != 0) continue;
@@ -166,7 +166,8 @@ void configuration::check_context_parallel() const {
   if (p.cp_kv_cache != "none" && p.cp_kv_cache != "half" && p.cp_kv_cache != "full")
     refuse("cp_kv_cache", "must be none, half or full");
   if (p.cp == 1) {
-    for (const char* name : {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache"})
+    for (const char* name :
+         {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"})
       require_unset(name, "is of ranks that share windows, not with", "cp");
     return;
   }
@@ -175,6 +176,9 @@ void configuration::check_context_parallel() const {
                                                    {"cp_kv_cache", p.cp_kv_cache != "none"}};
   for (const auto& [name, set] : of_rings)
     if (set && !rings) refuse(name, "is of ring and hybrid, not with", "cp_algorithm");
+  if (p.cp_kv_interval > 0 && p.cp_kv_cache == "none")
+    refuse("cp_kv_interval", "is of a cache, not with", "cp_kv_cache");
+  if (p.cp_kv_interval >= values.model.layers) refuse("cp_kv_interval", "must be below", "layers");
   if (p.cp_ulysses != 1 && p.cp_algorithm != "hybrid")
     refuse("cp_ulysses", "is of hybrid, not with", "cp_algorithm");
   if (p.cp_algorithm == "hybrid" && p.cp_ulysses == 1)

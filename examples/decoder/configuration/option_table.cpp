@@ -138,6 +138,8 @@ void configuration::add_parallel() {
       1, 1024);
   add("parallel", "cp_kv_cache", &p.cp_kv_cache,
       "what a ring keeps for the gradient of others' keys and values: none, half (keys), full");
+  add("parallel", "cp_kv_interval", &p.cp_kv_interval,
+      "layers without that between two with it: 1 keeps of every second layer", 0, 1024);
   add("parallel", "pp", &p.pp,
       "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
       "copies of these",

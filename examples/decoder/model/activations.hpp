@@ -91,7 +91,7 @@ class activations {
         targets_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)) {
     if (packs)
       documents.emplace(packed_documents{
-          {}, {held_rows(0), {}}, from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)});
+          {}, {held_rows(0), {}, {}}, from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)});
   }
 
   // Symbols [sequences, length], at the start of these buffers. Targets below zero do not count.

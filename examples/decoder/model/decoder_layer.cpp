@@ -14,10 +14,12 @@ std::int64_t float_bytes(std::int64_t count) {
 }  // namespace
 
 decoder_layer::decoder_layer(const velo::context& context, const weights& from,
-                             const model_settings& m, const layer_layout& at, bool training)
+                             const model_settings& m, const layer_layout& at, bool training,
+                             bool keeps_keys)
     : model_(m),
       part_(from.layout().widths),
       type_(dtype_of(from.type())),
+      keeps_keys_(keeps_keys),
       qkv_(context, from, at.qkv, part_.qkv(), m.hidden, training),
       out_(context, from, at.out, m.hidden, part_.attended(), training),
       gate_up_(context, from, at.gate_up, 2 * part_.inner, m.hidden, training),
@@ -83,12 +85,12 @@ velo::tensor_view decoder_layer::sums(const pass& now, const buffer& of) const {
   const bool is_alone = now.parallel.context.is_alone();
   if (now.documents && is_alone) return {of.floats(), {now.batch.length, part_.heads}};
   if (is_alone) return {of.floats(), {now.batch.sequences, part_.heads, now.batch.length}};
-  const sequence_share::saved& saves = now.share().saves;
+  const sequence_share::saved& saves = now.share().of(keeps_keys_).saves;
   if (now.documents) return {of.floats(), {saves.heads, saves.queries}};
   return {of.floats(), {now.batch.sequences, saves.heads, saves.queries}};
 }
 velo::tensor_view decoder_layer::others(const pass& now, const buffer& kept_keys) const {
-  return {kept_keys.data(), type_, {now.batch.sequences * now.share().saves.kept}};
+  return {kept_keys.data(), type_, {now.batch.sequences * now.share().of(keeps_keys_).saves.kept}};
 }
 
 // The product of a matrix that is cut along its outputs: of rows of all tensor ranks.
@@ -168,7 +170,7 @@ void decoder_layer::make_attention(const pass& now, const buffer& input,
 
 void decoder_layer::attend(const pass& now, layer_activations& kept) const {
   const context_parallel& context = now.parallel.context;
-  const sequence_share::saved& saves = now.share().saves;
+  const sequence_share::saved& saves = now.share().of(keeps_keys_).saves;
   const std::int64_t sums = context.is_alone() ? now.room.tokens() * part_.heads
                                                : now.room.sequences * saves.heads * saves.queries;
   now.memory.make(kept.attended, bytes(now, part_.attended()));
@@ -213,7 +215,7 @@ void decoder_layer::attend_together(const pass& now, const layer_activations& ke
                           others = this->others(now, kept.kept_keys);
   auto arguments = velo::context_parallel_attention_args()
                        .group(now.parallel.context.group())
-                       .plan(now.share().plan)
+                       .plan(now.share().of(keeps_keys_).plan)
                        .query(query)
                        .key(key)
                        .value(value)

@@ -19,8 +19,9 @@ namespace decoder {
 
 class decoder_layer {
  public:
+  // keeps_keys: attention keeps other ranks' keys for the gradient, as far as the settings say.
   decoder_layer(const velo::context& context, const weights& from, const model_settings& model,
-                const layer_layout& at, bool training);
+                const layer_layout& at, bool training, bool keeps_keys);
 
   void refresh(const velo::stream_ref& stream);
 
@@ -87,6 +88,7 @@ class decoder_layer {
   model_settings model_;
   part_widths part_;
   velo_dtype type_;
+  bool keeps_keys_;
   linear qkv_, out_, gate_up_, down_;
   velo::tensor_view attention_gain_, feed_forward_gain_;
   velo::tensor_view attention_gain_gradient_, feed_forward_gain_gradient_;

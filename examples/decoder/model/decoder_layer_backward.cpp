@@ -116,7 +116,7 @@ void decoder_layer::attend_backward(const pass& now, const layer_activations& ke
   auto arguments = velo::context_parallel_attention_backward_args();
   if (kept.kept_keys) arguments.kept(others);
   velo::context_parallel_attention_backward(
-      now.stream, filled(arguments.group(context.group()).plan(now.share().plan)));
+      now.stream, filled(arguments.group(context.group()).plan(now.share().of(keeps_keys_).plan)));
 }
 
 void decoder_layer::attention_backward(const pass& now, const velo::tensor_view& gradient,

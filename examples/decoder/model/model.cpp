@@ -32,7 +32,8 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
       angles_(from, settings, parallel_->context.of_window().rows.positions()) {
   const weight_layout& at = weights.layout();
   for (std::size_t i = part.first; i < part.last; ++i)
-    layers_.emplace_back(context, weights, settings, at.layers[i], training);
+    layers_.emplace_back(context, weights, settings, at.layers[i], training,
+                         parallel_->context.keeps_keys(i));
   const velo::sizes table = {part_.vocab, settings.hidden};
   if (begins_) embedding_ = weights.weight(at.embedding, table);
   if (ends_) {

@@ -89,7 +89,8 @@ void tensor_parallel::sum_gradients(const velo::stream_ref& stream,
 }
 
 velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths,
-                                       const std::vector<std::int64_t>* documents) {
+                                       const std::vector<std::int64_t>* documents,
+                                       bool keeps_keys) {
   const parallel_settings& how = values.parallel;
   velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
   desc.kind = kind_of(how.cp_algorithm);
@@ -106,7 +107,7 @@ velo::sequence_plan make_sequence_plan(const settings& values, const part_widths
   desc.kv_heads = widths.kv_heads;
   desc.head_dim = widths.head_dim;
   desc.element_bytes = values.model.dtype == "f32" ? 4 : 2;
-  desc.kv_cache = cache_of(how.cp_kv_cache);
+  desc.kv_cache = keeps_keys ? cache_of(how.cp_kv_cache) : VELO_SEQUENCE_CACHE_NONE;
   return velo::sequence_plan::create(desc);
 }
 
@@ -128,17 +129,25 @@ context_parallel::context_parallel(const member& rank, const settings& values,
 }
 
 sequence_share context_parallel::of_documents(const std::vector<std::int64_t>& ends) const {
-  if (is_alone()) return {held_rows(ends.back()), {}};
+  if (is_alone()) return {held_rows(ends.back()), {}, {}};
   return share(ends.back(), &ends);
+}
+
+sequence_share::attention context_parallel::attention(const std::vector<std::int64_t>* documents,
+                                                      bool keeps_keys) const {
+  velo::sequence_plan plan = make_sequence_plan(*values_, widths_, documents, keeps_keys);
+  const std::int64_t rows = sequence_rows(plan, values_->data.sequence, of_->rank).count();
+  const velo_dtype type = dtype_of(type_of(values_->model));
+  const sequence_share::saved saves = saved_by(*rank_, plan, type, rows, widths_);
+  return {std::move(plan), saves};
 }
 
 sequence_share context_parallel::share(std::int64_t sequence,
                                        const std::vector<std::int64_t>* documents) const {
-  velo::sequence_plan plan = make_sequence_plan(*values_, widths_, documents);
-  held_rows rows = sequence_rows(plan, sequence, of_->rank);
-  const velo_dtype type = dtype_of(type_of(values_->model));
-  const sequence_share::saved saves = saved_by(*rank_, plan, type, rows.count(), widths_);
-  return {std::move(rows), std::move(plan), saves};
+  sequence_share::attention keeping = attention(documents, true), other;
+  if (values_->parallel.cp_kv_interval > 0) other = attention(documents, false);
+  held_rows rows = sequence_rows(keeping.plan, sequence, of_->rank);
+  return {std::move(rows), std::move(keeping), std::move(other)};
 }
 
 model_parallel::model_parallel(const member& rank, const settings& values,

@@ -53,35 +53,49 @@ class tensor_parallel {
   mutable std::vector<std::int64_t> counts_;  // elements of each rank, of the last call
 };
 
-// The plan that the settings ask for, of attention with these heads; over a window, or over the
-// documents with these ends. Throws velo::error where there is none.
+// The plan that the settings ask for, of attention with these heads: over a window, or over the
+// documents with these ends; of a layer with the settings' cache of keys, or of one without. Throws
+// velo::error where there is none.
 velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths,
-                                       const std::vector<std::int64_t>* documents = nullptr);
+                                       const std::vector<std::int64_t>* documents = nullptr,
+                                       bool keeps_keys = true);
 
 // The rows of a sequence that a context rank holds.
 held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t sequence, std::int64_t rank);
 
 // A context rank's share of a sequence. One that is alone holds it whole, and has no plan.
 struct sequence_share {
-  held_rows rows;
-  velo::sequence_plan plan;
   // What attention saves of it: statistics [heads, queries] of those that this rank computes, and
   // elements of other ranks' keys and values.
   struct saved {
     std::int64_t heads, queries, kept;
   };
-  saved saves = {};
+  struct attention {
+    velo::sequence_plan plan;
+    saved saves = {};
+  };
+
+  held_rows rows;
+  attention keeping, other;  // of layers with a cache of keys; of others, if there are any
+
+  const attention& of(bool keeps_keys) const { return keeps_keys ? keeping : other; }
 };
 
 class context_parallel {
  public:
-  explicit context_parallel(std::int64_t window) : window_{held_rows(window), {}} {}  // one rank
+  explicit context_parallel(std::int64_t window)  // one rank
+      : window_{held_rows(window), {}, {}} {}
   // `rank` and `values` must outlive the object.
   context_parallel(const member& rank, const settings& values, const part_widths& widths);
 
   bool is_alone() const { return of_ == nullptr; }
   int ranks() const { return of_ == nullptr ? 1 : of_->ranks; }
   velo_group group() const { return of_->group; }
+  // Whether a layer has the cache that the settings ask for; true without one.
+  bool keeps_keys(std::size_t layer) const {
+    return is_alone() ||
+           static_cast<std::int64_t>(layer) % (values_->parallel.cp_kv_interval + 1) == 0;
+  }
 
   // Of each window; where there are documents, a whole window, the most rows that a rank may have.
   const sequence_share& of_window() const { return window_; }
@@ -90,6 +104,8 @@ class context_parallel {
 
  private:
   sequence_share share(std::int64_t sequence, const std::vector<std::int64_t>* documents) const;
+  sequence_share::attention attention(const std::vector<std::int64_t>* documents,
+                                      bool keeps_keys) const;
 
   const member* rank_ = nullptr;
   const member::part* of_ = nullptr;

@@ -101,6 +101,9 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--cp", "2", "--cp_kv_cache", "some"}, "must be none, half or full");
   refused({"--cp", "2", "--cp_algorithm", "ulysses", "--cp_kv_cache", "full"},
           "cp_kv_cache = \"full\" is of ring and hybrid");
+  refused({"--cp", "2", "--cp_kv_interval", "1"}, "cp_kv_interval = 1 is of a cache, not with");
+  refused({"--cp", "2", "--cp_kv_cache", "full", "--cp_kv_interval", "2"},
+          "cp_kv_interval = 2 must be below layers = 2");
   refused({"--cp", "4", "--cp_algorithm", "ulysses", "--cp_window", "2"},
           "cp_window = 2 is of ring and hybrid");
   refused({"--cp", "64"}, "sequence = 32 must be at least cp = 64");

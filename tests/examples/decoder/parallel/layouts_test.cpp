@@ -178,6 +178,10 @@ const std::vector<layout>& layouts() {
          s.parallel.cp = 4, s.parallel.cp_window = 2, s.parallel.cp_kv_cache = "full";
          s.parallel.pp = 2, s.parallel.pipeline = "zbh1";
        }},
+      {"ring of 3 that keeps keys and values of every third layer", 3,
+       [](settings& s) {
+         s.parallel.cp = 3, s.parallel.cp_kv_cache = "full", s.parallel.cp_kv_interval = 2;
+       }},
       {"documents, tp 2, pp 2, cp 2", 8,
        [](settings& s) {
          s.data.documents = "lines", s.data.sequence = 90;
@@ -194,6 +198,7 @@ const std::vector<layout>& layouts() {
          s.data.documents = "lines", s.data.sequence = 90;
          s.parallel.tp = s.parallel.cp = s.parallel.pp = 2, s.parallel.sequence_parallel = true;
          s.parallel.cp_kv_cache = "half", s.parallel.pipeline = "dualpipe";
+         s.parallel.cp_kv_interval = 1;
        }},
   };
   return all;

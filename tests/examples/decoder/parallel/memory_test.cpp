@@ -85,7 +85,8 @@ std::vector<measured> measured_on(const settings& s) {
     one.model().loss(rank.stream(), one.activations(), velo::reduction::mean);
     const decoder::context_parallel context(rank, s, one.weights().layout().widths);
     all[static_cast<std::size_t>(rank.rank())] = {
-        rank.memory().stats(), static_cast<double>(windows * context.of_window().saves.kept)};
+        rank.memory().stats(),
+        static_cast<double>(windows * context.of_window().keeping.saves.kept)};
     return 0;
   });
   return all;
