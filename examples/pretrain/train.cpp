@@ -161,10 +161,12 @@ class run {
   }
 
   void end_records() {
-    for (const std::string& why : memory_.end_records()) {
-      console_.say("%s; the run goes on without it, and fails in the end", why.c_str());
-      unwritten_ = why;
-    }
+    for (const std::string& why : memory_.end_records()) go_on_without(why);
+  }
+
+  void go_on_without(const std::string& why) {
+    unwritten_ = why;
+    console_.say("%s; the run goes on without it, and fails in the end", why.c_str());
   }
 
   // A resumed run may begin among the steps that are profiled.
@@ -195,8 +197,7 @@ class run {
       if (dropped > 0)
         console_.say("       %.0f events found no room; profile fewer steps", dropped);
     } catch (const std::exception& failure) {
-      unwritten_ = failure.what();
-      console_.say("%s; the run goes on without it, and fails in the end", failure.what());
+      go_on_without(failure.what());
     }
   }
 
@@ -211,8 +212,7 @@ class run {
       console_.say("drew %s, when the ranks did what in step %lld", path.c_str(),
                    static_cast<long long>(trainer_.steps_done()));
     } catch (const std::exception& failure) {
-      unwritten_ = failure.what();
-      console_.say("%s; the run goes on without it, and fails in the end", failure.what());
+      go_on_without(failure.what());
     }
   }
 
