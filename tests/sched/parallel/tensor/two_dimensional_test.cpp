@@ -1,0 +1,213 @@
+// 2D tensor parallelism: two linear layers over all_gather_matmul_reduce_scatter with the groups in
+// each other's place, and the norm before them, forward and gradient, against the whole in double.
+//
+// Rank (i, j) of X x Y has rows part i of X and columns part j of Y of an activation. Ranks with
+// the same j gather rows, ranks with the same i share sums.
+#include <cmath>
+
+#include "comm/ranks.hpp"
+#include "tests/sched/overlap/matrices.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+constexpr std::int64_t rows = 12, hidden = 12, inner = 24;
+constexpr double epsilon = 1e-3;
+
+// A matrix of doubles that float32 holds, by rows.
+class whole {
+ public:
+  whole(std::int64_t r, std::int64_t c) : columns(c), values_(at(r * c)) {}
+  whole(std::int64_t r, std::int64_t c, int seed) : whole(r, c) {
+    const matrix drawn(f32, {r, c}, seed);
+    for (std::int64_t i = 0; i < r * c; ++i) values_[at(i)] = drawn[i];
+  }
+  double& operator()(std::int64_t r, std::int64_t c) { return values_[at(r * columns + c)]; }
+  double operator()(std::int64_t r, std::int64_t c) const { return values_[at(r * columns + c)]; }
+  std::int64_t count() const { return static_cast<std::int64_t>(values_.size()) / columns; }
+  std::int64_t columns;
+
+ private:
+  std::vector<double> values_;
+};
+
+// a b, or a b^T.
+whole product(const whole& a, const whole& b, bool transposed) {
+  whole y(a.count(), transposed ? b.count() : b.columns);
+  for (std::int64_t r = 0; r < y.count(); ++r)
+    for (std::int64_t c = 0; c < y.columns; ++c)
+      for (std::int64_t k = 0; k < a.columns; ++k)
+        y(r, c) += a(r, k) * (transposed ? b(c, k) : b(k, c));
+  return y;
+}
+
+whole normed(const whole& x) {
+  whole y = x;
+  for (std::int64_t r = 0; r < x.count(); ++r) {
+    double squares = 0;
+    for (std::int64_t c = 0; c < x.columns; ++c) squares += x(r, c) * x(r, c);
+    for (std::int64_t c = 0; c < x.columns; ++c)
+      y(r, c) /= std::sqrt(squares / static_cast<double>(x.columns) + epsilon);
+  }
+  return y;
+}
+
+// What all ranks compute: y = norm(x) up^T down^T, and the gradients of sum(y dy) below the norm.
+const whole x(rows, hidden, 1), up(inner, hidden, 2), down(hidden, inner, 3), dy(rows, hidden, 4);
+
+// A part of a matrix that is cut in so many parts along rows and columns.
+struct part_of : matrix {
+  part_of(const whole& all, std::int64_t r, std::int64_t of_rows, std::int64_t c,
+          std::int64_t of_columns)
+      : matrix(f32, {all.count() / of_rows, all.columns / of_columns}) {
+    const std::int64_t width = all.columns / of_columns, height = count() / width;
+    for (std::int64_t k = 0; k < count(); ++k)
+      set(k, all(r * height + k / width, c * width + k % width));
+  }
+};
+
+struct ones : matrix {
+  explicit ones(std::int64_t of) : matrix(f32, {of}) {
+    for (std::int64_t k = 0; k < of; ++k) set(k, 1);
+  }
+};
+
+double distance(const matrix& got, const matrix& truth) {
+  double worst = got.count() == truth.count() ? 0 : 1e30, most = 0;
+  for (std::int64_t i = 0; i < truth.count(); ++i) {
+    worst = std::max(worst, std::fabs(got[i] - truth[i]));
+    most = std::max(most, std::fabs(truth[i]));
+  }
+  return worst / most;
+}
+
+struct groups {
+  velo_group along_x = nullptr, along_y = nullptr;  // ranks with the same j; with the same i
+  ~groups() {
+    for (const velo_group each : {along_x, along_y}) velo_group_destroy(each);
+  }
+};
+
+// y = scatter(gather(x) op(weight)); gathered receives all rows.
+velo_status layer(velo_stream stream, velo_group gather, velo_group scatter, const matrix& from,
+                  const matrix& weight, bool transposed, matrix& to, matrix& gathered) {
+  const velo_tensor in = from.view(), w = weight.view(), out = to.view(), all = gathered.view();
+  velo_all_gather_matmul_reduce_scatter_args args = VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT;
+  args.gather_group = gather, args.scatter_group = scatter;
+  args.x = &in, args.weight = &w, args.y = &out, args.gathered = &all;
+  args.transpose_weight = transposed;
+  return velo_all_gather_matmul_reduce_scatter(stream, &args);
+}
+
+// dweight = gathered(dy)^T gathered(x), [n, k].
+velo_status weight_gradient(velo_stream stream, const matrix& of_dy, const matrix& of_x,
+                            matrix& to) {
+  const velo_tensor a = of_dy.view(), b = of_x.view(), c = to.view();
+  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+  args.a = &a, args.b = &b, args.c = &c, args.transpose_a = 1;
+  return velo_matmul(stream, &args);
+}
+
+// A rank's step: norm, both layers, and their gradients.
+struct step {
+  step(int rank, std::int64_t parts_x, std::int64_t parts_y)
+      : X(parts_x),
+        Y(parts_y),
+        i(rank / parts_y),
+        j(rank % parts_y),
+        input(x, i, X, j, Y),
+        w_up(up, i, X, j, Y),
+        w_down(down, j, Y, i, X),
+        incoming(dy, i, X, j, Y) {}
+
+  velo_status run(velo_stream stream, const groups& in) {
+    velo_status done = norm(stream, in.along_y);
+    const auto then = [&](auto&& call) {
+      if (done == VELO_OK) done = call();
+    };
+    then([&] {
+      return layer(stream, in.along_x, in.along_y, normal, w_up, true, middle, all_normal);
+    });
+    then([&] {
+      return layer(stream, in.along_y, in.along_x, middle, w_down, true, output, all_middle);
+    });
+    then([&] {
+      return layer(stream, in.along_x, in.along_y, incoming, w_down, false, dmiddle, all_incoming);
+    });
+    then([&] {
+      return layer(stream, in.along_y, in.along_x, dmiddle, w_up, false, dnormal, all_dmiddle);
+    });
+    then([&] { return weight_gradient(stream, all_incoming, all_middle, ddown); });
+    then([&] { return weight_gradient(stream, all_dmiddle, all_normal, dup); });
+    return done;
+  }
+  velo_status norm(velo_stream stream, velo_group hidden_cut) {
+    const velo_tensor from = input.view(), gains = gain.view(), to = normal.view();
+    velo_parallel_rms_norm_args args = VELO_PARALLEL_RMS_NORM_ARGS_INIT;
+    args.group = hidden_cut, args.x = &from, args.gamma = &gains, args.y = &to;
+    args.epsilon = epsilon;
+    return velo_parallel_rms_norm(stream, &args);
+  }
+
+  const std::int64_t X, Y, i, j;
+  part_of input, w_up, w_down, incoming;
+  ones gain{hidden / Y};
+  matrix normal{f32, {rows / X, hidden / Y}}, all_normal{f32, {rows, hidden / Y}};
+  matrix middle{f32, {rows / Y, inner / X}}, all_middle{f32, {rows, inner / X}};
+  matrix output{f32, {rows / X, hidden / Y}};
+  matrix dmiddle{f32, {rows / Y, inner / X}}, all_incoming{f32, {rows, hidden / Y}};
+  matrix dnormal{f32, {rows / X, hidden / Y}}, all_dmiddle{f32, {rows, inner / X}};
+  matrix dup{f32, {inner / X, hidden / Y}}, ddown{f32, {hidden / Y, inner / X}};
+};
+
+velo_status make_groups(velo_group all, int rank, std::int64_t parts_x, std::int64_t parts_y,
+                        groups& made) {
+  std::vector<std::int32_t> same_j, same_i;
+  for (std::int64_t i = 0; i < parts_x; ++i)
+    same_j.push_back(static_cast<std::int32_t>(i * parts_y + rank % parts_y));
+  for (std::int64_t j = 0; j < parts_y; ++j)
+    same_i.push_back(static_cast<std::int32_t>(rank / parts_y * parts_y + j));
+  const velo_status done = velo_group_create_part(
+      all, same_j.data(), static_cast<std::int32_t>(parts_x), nullptr, &made.along_x);
+  if (done != VELO_OK) return done;
+  return velo_group_create_part(all, same_i.data(), static_cast<std::int32_t>(parts_y), nullptr,
+                                &made.along_y);
+}
+
+}  // namespace
+
+TEST_CASE("two layers cut in both ways, and their norm, have the whole's results and gradients") {
+  const whole normal = normed(x), middle = product(normal, up, true),
+              output = product(middle, down, true), dmiddle = product(dy, down, false),
+              dnormal = product(dmiddle, up, false);
+  whole dup(inner, hidden), ddown(hidden, inner);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t n = 0; n < inner; ++n)
+      for (std::int64_t k = 0; k < hidden; ++k) {
+        dup(n, k) += dmiddle(r, n) * normal(r, k);
+        ddown(k, n) += dy(r, k) * middle(r, n);
+      }
+  for (const auto& [parts_x, parts_y] : {std::pair(2, 3), {3, 2}, {2, 2}, {1, 3}, {4, 1}}) {
+    INFO(parts_x << " x " << parts_y);
+    const local_ranks ranks(parts_x * parts_y, group_desc());
+    std::vector<std::unique_ptr<step>> steps;
+    for (int rank = 0; rank < ranks.size(); ++rank)
+      steps.push_back(std::make_unique<step>(rank, parts_x, parts_y));
+    ranks.require([&, cut_x = parts_x, cut_y = parts_y](const rank_of_group& me) {
+      groups in;
+      const velo_status made = make_groups(me.group, me.rank, cut_x, cut_y, in);
+      return made == VELO_OK ? steps[at(me.rank)]->run(me.stream, in) : made;
+    });
+    for (const auto& one : steps) {
+      const std::int64_t X = one->X, Y = one->Y, i = one->i, j = one->j;
+      CHECK(distance(one->normal, part_of(normal, i, X, j, Y)) < 1e-6);
+      CHECK(distance(one->middle, part_of(middle, j, Y, i, X)) < 1e-5);
+      CHECK(distance(one->output, part_of(output, i, X, j, Y)) < 1e-5);
+      CHECK(distance(one->dmiddle, part_of(dmiddle, j, Y, i, X)) < 1e-5);
+      CHECK(distance(one->dnormal, part_of(dnormal, i, X, j, Y)) < 1e-5);
+      CHECK(distance(one->dup, part_of(dup, i, X, j, Y)) < 1e-5);
+      CHECK(distance(one->ddown, part_of(ddown, j, Y, i, X)) < 1e-5);
+    }
+  }
+}
