@@ -312,6 +312,15 @@ void configuration::check_memory() const {
     };
     if (!file(one).empty() && file(one) == file(other)) refuse(one, "must not be", other);
   }
+  if (y.distribute_saved) {
+    const char* const name = "distribute_saved_activations";
+    if (values.parallel.tp == 1) refuse(name, "is of ranks that share matrices, not with", "tp");
+    if (values.parallel.sequence_parallel)
+      refuse(name, "is of rows that all ranks have, not with", "sequence_parallel");
+    if (!among(kind, {"full", "block", "uniform"}))
+      refuse(name, "is of layers that are recomputed from their input, not with", "recompute");
+    if (y.swap_activations != "off") refuse(name, "is not with", "swap_activations");
+  }
   if (y.recompute_layers == 0) return;
   if (!among(kind, {"block", "uniform", "activation", "norm"}))
     refuse("recompute_layers", "means nothing with", "recompute");

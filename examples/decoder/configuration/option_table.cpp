@@ -101,6 +101,9 @@ void configuration::add_memory() {
       "of block, activation and norm the first so many layers, 0: all; of uniform the size of a "
       "group, 0: 1",
       0, 1024);
+  add("memory", "distribute_saved_activations", &y.distribute_saved,
+      "true: of the inputs from which layers are recomputed each tensor rank keeps its rows; they "
+      "are gathered again for the backward pass");
   add("memory", "memory_budget", &y.memory_budget,
       "most bytes for weights, optimizer, activations and scratch; 0: no bound", 0, 1e15);
   add("memory", "swap_activations", &y.swap_activations,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "examples/decoder/memory/swapper.hpp"
+#include "examples/decoder/model/saved_rows.hpp"
 #include "examples/decoder/model/shared_rows.hpp"
 #include "examples/decoder/parallel/data_parallel.hpp"
 
@@ -222,6 +223,8 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
   }
   of.layers[layer].each_kept([](buffer& each) { each.release(); });
   of.residual[layer].release();
+  if (recompute_[layer].has(VELO_RECOMPUTE_FULL) && !inside_group(layer))
+    keep_own_rows(now, of.residual[layer], settings_.hidden * (type_.bits / 8));
   if (of.swap == nullptr) return;
   // A layer is copied while the next one computes. The last layer is needed at once.
   if (layer > 0) of.each_kept(layer - 1, [&](buffer& each) { of.swap->settle(each); });

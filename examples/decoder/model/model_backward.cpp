@@ -5,6 +5,7 @@
 #include "examples/decoder/memory/swapper.hpp"
 #include "examples/decoder/model/gradients.hpp"
 #include "examples/decoder/model/model.hpp"
+#include "examples/decoder/model/saved_rows.hpp"
 #include "examples/decoder/model/shared_rows.hpp"
 #include "examples/decoder/parallel/data_parallel.hpp"
 
@@ -121,6 +122,8 @@ void model::layer_backward(const pass& now, activations& of, std::size_t layer, 
                            bool deferred) const {
   bring_back(of, layer);
   const auto first = static_cast<std::size_t>(recompute_[layer].first);
+  if (recompute_[layer].has(VELO_RECOMPUTE_FULL))
+    gather_own_rows(now, of.residual[first], type_, settings_.hidden);
   for (std::size_t i = first; i < layer; ++i)
     if (!of.residual[i + 1])
       layers_[i].forward(now, of.residual[i], of.layers[i], of.residual[i + 1]);

@@ -50,18 +50,16 @@ sequence_share::saved saved_by(const member& rank, const velo::sequence_plan& pl
 
 }  // namespace
 
-tensor_parallel::tensor_parallel(const member::part& of, bool cuts_rows)
+tensor_parallel::tensor_parallel(const member::part& of, bool cuts_rows, bool shares_saved)
     : of_(of.ranks == 1 ? nullptr : &of),
       cuts_rows_(of_ != nullptr && cuts_rows),
+      shares_saved_(of_ != nullptr && shares_saved),
       counts_(static_cast<std::size_t>(of.ranks)) {}
 
-std::int64_t tensor_parallel::rows(std::int64_t all) const {
-  return cuts_rows_ ? rows_of(all, of_->rank, of_->ranks) : all;
-}
-
-std::int64_t tensor_parallel::first_row(std::int64_t all) const {
-  if (!cuts_rows_) return 0;
-  return of_->rank * (all / of_->ranks) + std::min<std::int64_t>(of_->rank, all % of_->ranks);
+range tensor_parallel::part(std::int64_t all) const {
+  const std::int64_t before =
+      of_->rank * (all / of_->ranks) + std::min<std::int64_t>(of_->rank, all % of_->ranks);
+  return {before, rows_of(all, of_->rank, of_->ranks)};
 }
 
 const std::int64_t* tensor_parallel::counts(const velo::tensor_view& all) const {
@@ -152,7 +150,8 @@ sequence_share context_parallel::share(std::int64_t sequence,
 
 model_parallel::model_parallel(const member& rank, const settings& values,
                                const part_widths& widths)
-    : tensor(rank.tensor_ranks(), values.parallel.sequence_parallel),
+    : tensor(rank.tensor_ranks(), values.parallel.sequence_parallel,
+             values.memory.distribute_saved),
       context(rank, values, widths),
       tied_ends(rank.tied_ends().group ? &rank.tied_ends().group : nullptr) {}
 

@@ -20,22 +20,26 @@ namespace decoder {
 
 class tensor_parallel {
  public:
-  tensor_parallel() = default;                              // one rank
-  tensor_parallel(const member::part& of, bool cuts_rows);  // `of` must outlive the object
+  tensor_parallel() = default;  // one rank
+  // `of` must outlive the object. shares_saved: saved_rows.hpp.
+  tensor_parallel(const member::part& of, bool cuts_rows, bool shares_saved);
 
   bool is_alone() const { return of_ == nullptr; }
   int ranks() const { return of_ == nullptr ? 1 : of_->ranks; }
   bool leads() const { return of_ == nullptr || of_->rank == 0; }
   bool cuts_rows() const { return cuts_rows_; }  // sequence parallelism
+  bool shares_saved() const { return shares_saved_; }
   velo_group group() const { return of_ == nullptr ? nullptr : velo_group(of_->group); }
 
+  // This rank's part of so many rows.
+  range part(std::int64_t all) const;
   // The rows of the residual stream that this rank has of so many, and the first of them.
-  std::int64_t rows(std::int64_t all) const;
-  std::int64_t first_row(std::int64_t all) const;
+  std::int64_t rows(std::int64_t all) const { return cuts_rows_ ? part(all).count : all; }
+  std::int64_t first_row(std::int64_t all) const { return cuts_rows_ ? part(all).begin : 0; }
   // Whether each rank has as many.
   bool divides(std::int64_t all) const { return all % ranks() == 0; }
 
-  // With sequence parallelism: `all` receives the rows of all ranks, in their order.
+  // `all` receives the parts of all ranks, in their order.
   void gather(const velo::stream_ref& stream, const velo::tensor_view& own,
               const velo::tensor_view& all) const;
   // Sums products over the ranks: in place, or with sequence parallelism this rank's rows of the
@@ -49,7 +53,7 @@ class tensor_parallel {
   const std::int64_t* counts(const velo::tensor_view& all) const;
 
   const member::part* of_ = nullptr;
-  bool cuts_rows_ = false;
+  bool cuts_rows_ = false, shares_saved_ = false;
   mutable std::vector<std::int64_t> counts_;  // elements of each rank, of the last call
 };
 

@@ -101,6 +101,11 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--cp", "2", "--cp_kv_cache", "some"}, "must be none, half or full");
   refused({"--cp", "2", "--cp_algorithm", "ulysses", "--cp_kv_cache", "full"},
           "cp_kv_cache = \"full\" is of ring and hybrid");
+  refused({"--distribute_saved_activations", "true"}, "is of ranks that share matrices, not with");
+  refused({"--distribute_saved_activations", "true", "--tp", "2"},
+          "is of layers that are recomputed from their input, not with recompute = \"none\"");
+  refused({"--distribute_saved_activations", "true", "--tp", "2", "--sequence_parallel", "true"},
+          "is of rows that all ranks have, not with sequence_parallel");
   refused({"--cp", "2", "--cp_kv_interval", "1"}, "cp_kv_interval = 1 is of a cache, not with");
   refused({"--cp", "2", "--cp_kv_cache", "full", "--cp_kv_interval", "2"},
           "cp_kv_interval = 2 must be below layers = 2");

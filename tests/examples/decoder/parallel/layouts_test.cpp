@@ -178,6 +178,12 @@ const std::vector<layout>& layouts() {
          s.parallel.cp = 4, s.parallel.cp_window = 2, s.parallel.cp_kv_cache = "full";
          s.parallel.pp = 2, s.parallel.pipeline = "zbh1";
        }},
+      {"tp 3 that share saved inputs, uneven rows, cp 2", 6,
+       [](settings& s) {
+         s.parallel.tp = 3, s.parallel.cp = 2;
+         s.memory.recompute = "uniform", s.memory.recompute_layers = 2;
+         s.memory.distribute_saved = true;
+       }},
       {"ring of 3 that keeps keys and values of every third layer", 3,
        [](settings& s) {
          s.parallel.cp = 3, s.parallel.cp_kv_cache = "full", s.parallel.cp_kv_interval = 2;
@@ -352,6 +358,29 @@ TEST_CASE("a layout has the same bits each time, with any threads and recompute"
   if (s.data.has_documents()) return;  // a rank's rows are not as many in each step
   s.memory.plan = true;
   CHECK(train_for(3, s) == first);
+}
+
+TEST_CASE("inputs that tensor ranks share between the passes change no bit, and take less") {
+  settings s = small_model();
+  s.parallel.tp = 3, s.run.ranks = 3;
+  s.memory.recompute = "full";
+  const auto train_measured = [&](std::uint64_t& peak) {
+    outcome made;
+    on_trainers(s, [&](decoder::member& rank, decoder::trainer& one) {
+      one.start();
+      take_steps(rank, one, 3, made);
+      if (rank.leads()) peak = rank.memory().stats().purpose_peak[VELO_PURPOSE_ACTIVATION];
+    });
+    return made;
+  };
+  std::uint64_t whole = 0, cut = 0;
+  const outcome first = train_measured(whole);
+  s.memory.distribute_saved = true;
+  CHECK(train_measured(cut) == first);
+  // Of the inputs of all layers but the one at work, two thirds.
+  const std::int64_t input = s.data.batch * s.data.sequence * s.model.hidden * 4;
+  const auto less = static_cast<std::uint64_t>((s.model.layers - 1) * input * 2 / 3);
+  CHECK(whole - cut >= less * 9 / 10);
 }
 
 TEST_CASE("a rank that trains on documents has the same bits with a memory plan") {
