@@ -26,6 +26,10 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   velo_kernel kernel = nullptr;
   check_reserved<velo_kernel_desc>(VELO_KERNEL_DESC_INIT, "desc.reserved",
                                    [&](auto* d) { return velo_kernel_register(c, d, &kernel); });
+  velo_profiler profiler = nullptr;
+  check_reserved<velo_profiler_desc>(VELO_PROFILER_DESC_INIT, "desc.reserved", [&](auto* d) {
+    return velo_profiler_create(c, d, &profiler);
+  });
   velo_pool pool = nullptr;
   check_reserved<velo_pool_desc>(VELO_POOL_DESC_INIT, "desc.reserved",
                                  [&](auto* d) { return velo_pool_create(d, &pool); });
@@ -114,8 +118,8 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
                  [](auto* value) { return velo_invoke("velo_op_count", value, 1, nullptr); });
 
   // These, velo_shape, velo_cost, velo_op_counts, velo_plan_buffer, velo_plan_stay,
-  // velo_plan_swap_stats, velo_recompute_layer, velo_recompute_call, what is known of groups,
-  // topologies, shardings and sequence plans, the counters of pools, adaptors, executors, regions
+  // velo_plan_swap_stats, velo_recompute_layer, velo_recompute_call, what is known of profiles,
+  // groups, topologies, shardings and sequence plans, the counters of pools, adaptors, executors, regions
   // and plans for recompute, and all of schedules and tunings but what is tried here, which velo
   // writes, and every args struct (tests/ops/every_operator/conformance_test.cpp).
   const std::string all = text(velo_describe);
@@ -124,5 +128,5 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   int fields = 0;
   for (std::size_t at = 0; (at = all.find("\"name\":\"reserved\"", at)) < structs_end; ++at)
     ++fields;
-  CHECK(fields == 47);
+  CHECK(fields == 50);
 }

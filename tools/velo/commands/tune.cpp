@@ -26,7 +26,7 @@ const char* const tune_help =
     "  --json               as data, with memory of every rank of every plan\n"
     "  --rejected           every candidate that is no plan, and why, as CSV\n"
     "  --assumptions        what the numbers rest on: formulas, and every key with its value\n"
-    "  --pretrain           the best plan that pretrain (examples/pretrain) can run, as a file "
+    "  --pretrain           the best plan that velo's example pretrain can run, as a file "
     "for\n"
     "                       its --config; 2 if there is none\n"
     "  -o FILE              instead of the standard output\n\n"
