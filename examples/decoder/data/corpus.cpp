@@ -67,7 +67,7 @@ struct joined_files {
 
 joined_files join_files(const std::vector<std::string>& paths) {
   joined_files all;
-  auto& [files, ends, binary, whole] = all;
+  std::string& whole = all.whole;
   struct stretch {
     std::size_t begin, bytes;
   };
@@ -75,7 +75,7 @@ joined_files join_files(const std::vector<std::string>& paths) {
   std::unordered_multimap<std::uint32_t, stretch> seen;
   for (const std::string& path : list_files(paths)) {
     if (read_beginning(path, binary_within).find('\0') != std::string::npos) {
-      ++binary;
+      ++all.binary;
       continue;
     }
     const std::string text = read_whole_file(path);
@@ -86,13 +86,13 @@ joined_files join_files(const std::vector<std::string>& paths) {
     });
     if (known || text.empty()) continue;
     seen.insert({crc, {whole.size(), text.size()}});
-    files.push_back(path);
+    all.files.push_back(path);
     whole += text;
-    ends.push_back(whole.size());
+    all.ends.push_back(whole.size());
   }
-  if (whole.empty() && binary > 0) {
+  if (whole.empty() && all.binary > 0) {
     fail("%s: no text: %s a zero byte in the first 8 KiB, as binary files do", paths[0].c_str(),
-         binary == 1 ? "the file has" : "all files have");
+         all.binary == 1 ? "the file has" : "all files have");
   }
   if (whole.empty())
     fail("%s: no text: there is no regular file that is not empty", paths[0].c_str());

@@ -21,8 +21,8 @@ TEST_CASE("a run on documents validates, samples, and goes on in another layout"
 
 TEST_CASE("files are documents, too, and validation has whole ones") {
   workplace w;
-  for (int i = 0; i < 12; ++i)
-    put(w / "files/" + std::to_string(i), some_text(static_cast<std::size_t>(200 + 10 * i), 5));
+  for (std::size_t i = 0; i < 12; ++i)
+    put(w / "files/" + std::to_string(i), some_text(200 + 10 * i, 5));
   const outcome done =
       ended(0, w.run({"--paths", w / "files", "--documents", "true", "--ranks", "2"}));
   CHECK_THAT(done.text, Contains("13 files") && Contains("12 documents in ") &&
