@@ -119,9 +119,9 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
 
   // These, velo_shape, velo_cost, velo_op_counts, velo_plan_buffer, velo_plan_stay,
   // velo_plan_swap_stats, velo_recompute_layer, velo_recompute_call, what is known of profiles,
-  // groups, topologies, shardings and sequence plans, the counters of pools, adaptors, executors, regions
-  // and plans for recompute, and all of schedules and tunings but what is tried here, which velo
-  // writes, and every args struct (tests/ops/every_operator/conformance_test.cpp).
+  // groups, topologies, shardings and sequence plans, the counters of pools, adaptors, executors,
+  // regions and plans for recompute, and all of schedules and tunings but what is tried here, which
+  // velo writes, and every args struct (tests/ops/every_operator/conformance_test.cpp).
   const std::string all = text(velo_describe);
   const std::size_t structs_end = all.find("\"operators\":");
   REQUIRE(structs_end != std::string::npos);
