@@ -42,7 +42,7 @@ class columns {
   void set(Args& args) const {
     args.x = &in_, args.gamma = &gamma_, args.y = &out_;
   }
-  double difference(const columns& whole) const { return y_.relative_difference(whole.y_); }
+  double difference(const columns& whole) const { return y_.difference(whole.y_); }
 
  private:
   const row_block x_, y_;
