@@ -22,8 +22,7 @@ SOURCE, WORK, WHEELS = (os.path.abspath(a) for a in sys.argv[1:4])
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKOUT = os.path.join(WORK, "checkout")
 PACKAGES = os.path.join(CHECKOUT, "build-packages", "packages")
-NAMES = ("libvelo1", "libvelo-dev", "velo-tools") + (
-    ("velo-mpi",) if glob.glob(PACKAGES + "/velo-mpi_*") else ())
+NAMES = ("libvelo1", "libvelo-dev", "velo-tools")
 
 
 def output_of(*command, **options):
@@ -59,8 +58,9 @@ class Packages(unittest.TestCase):
         output_of("sh", "-ec", command, cwd=CHECKOUT)
         with open(os.path.join(SOURCE, "CMakeLists.txt"), encoding="utf-8") as file:
             cls.version = re.search(r"^project\(velo VERSION (\S+)", file.read(), re.M).group(1)
+        cls.names = NAMES + (("velo-mpi",) if glob.glob(PACKAGES + "/velo-mpi_*") else ())
         cls.debs = {
-            name: os.path.join(PACKAGES, f"{name}_{cls.version}-1_amd64.deb") for name in NAMES
+            name: os.path.join(PACKAGES, f"{name}_{cls.version}-1_amd64.deb") for name in cls.names
         }
         os.mkdir(os.path.join(WORK, "packages"))
         for name, deb in cls.debs.items():
@@ -75,7 +75,7 @@ class Packages(unittest.TestCase):
         sections = {
             "libvelo1": "libs", "libvelo-dev": "libdevel", "velo-tools": "utils", "velo-mpi": "libs"
         }
-        for name in NAMES:
+        for name in self.names:
             self.assertEqual([
                 self.field(name, f)
                 for f in ("Package", "Version", "Architecture", "Section", "Priority")
@@ -86,7 +86,7 @@ class Packages(unittest.TestCase):
         same = f"libvelo1 (= {self.version}-1)"
         self.assertEqual(self.field("libvelo-dev", "Depends"), same)
         self.assertTrue(self.field("velo-tools", "Depends").startswith(same + ", libc6 (>= "))
-        if "velo-mpi" in NAMES:
+        if "velo-mpi" in self.names:
             self.assertRegex(self.field("velo-mpi", "Depends"),
                              "^" + re.escape(same) + ".*, libopenmpi3 ")
         self.assertEqual(
@@ -102,7 +102,7 @@ class Packages(unittest.TestCase):
                   "--install",
                   os.path.join(CHECKOUT, "build-packages"),
                   env={**os.environ, "DESTDIR": installed})
-        packed = {name: files_below(os.path.join(WORK, "packages", name)) for name in NAMES}
+        packed = {name: files_below(os.path.join(WORK, "packages", name)) for name in self.names}
         self.assertEqual(sum(map(len, packed.values())), len(set.union(*packed.values())))
         self.assertEqual(set.union(*packed.values()), files_below(installed))
         libraries = {path for path in packed["libvelo1"] if "/doc/" not in path}
@@ -110,7 +110,7 @@ class Packages(unittest.TestCase):
             f"lib{stem}.so.1{tail}" for stem in ("velo", "velo_adapters")
             for tail in ("", self.version[1:])
         })
-        if "velo-mpi" in NAMES:
+        if "velo-mpi" in self.names:
             self.assertEqual(
                 [os.path.basename(path) for path in packed["velo-mpi"] if "/doc/" not in path],
                 ["libvelo_mpi.so"])
