@@ -45,7 +45,7 @@ run '/debs/build/hello_cpp 2>/dev/null' | grep -qx '0.3651 0.7303 1.0954 1.4606'
   fail "a program built by find_package does not run"
 run 'velo ops rms_norm' | grep -q gamma || fail "the velo command does not run"
 if ls "$folder"/velo-mpi_*.deb >/dev/null 2>&1; then
-  run 'velo info --no-measure' | grep -q '^transports *self local shm mpi *$' ||
+  run 'velo info --no-measure' | grep -q '^transports *self local shm mpi host *$' ||
     fail "no transport over MPI"
 fi
 run 'PYTHONPATH=/usr/share/velo/python python3 -B -c "import velo; print(velo.library_path())"' |
