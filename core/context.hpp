@@ -68,7 +68,7 @@ class context : public handle_owner {
     return attached_.get<T>();
   }
 
-  // Where work reports when it ran; a const context provides it, too, as it does attachments.
+  // The profiling to which work reports its times. A const context provides it, like attachments.
   profiling& profile() const noexcept { return profile_; }
 
   stream& inline_stream() noexcept { return *inline_; }

@@ -13,7 +13,7 @@ namespace velo::bench {
 enum contender { ours, peer, contenders };
 static_assert(contenders <= board::most_calls);
 
-// What a row is called, and how its calls are timed.
+// The name of a row, and the way in which its calls are timed.
 struct pair_row {
   std::string name;
   dtype type;

@@ -1,5 +1,5 @@
-// What the work of a context left while it was profiled: events in memory that is reserved when
-// recording begins.
+// The recorder of a profile: events of a context's work, in memory that is reserved when recording
+// begins.
 //
 // Threads write without a lock: each takes the next place by an atomic count. Writing cannot fail;
 // events that find no room are counted. Ranges of the host are kept open by thread, under a lock,

@@ -3,6 +3,8 @@
 // Times are in microseconds. Waits in a queue overlap with the work of their thread, so they are
 // asynchronous events, which have tracks of their own.
 // Source: the Trace Event Format, github.com/google/trace-viewer.
+#include <utility>
+
 #include "core/profile/profiler.hpp"
 #include "core/text/json_writer.hpp"
 

@@ -89,12 +89,6 @@ void say_swap(console& to, const char* what, const swapper* of) {
          scaled(all.in, "B").c_str(), all.stalled);
 }
 
-}  // namespace
-
-std::string parameters_of(const trainer& of) {
-  return scaled(static_cast<double>(of.weights().count())) + " parameters";
-}
-
 void say_documents(console& to, const settings& values, const corpus& text, const trainer& of) {
   const packing& packed = of.windows().packed();
   const auto rows = static_cast<double>(packed.windows() * values.data.sequence);
@@ -102,6 +96,12 @@ void say_documents(console& to, const settings& values, const corpus& text, cons
   to.say("       %zu documents in %lld windows, %.1f %% of them padding; %zu to validate with",
          text.training_ends.size(), static_cast<long long>(packed.windows()),
          100 * (1 - used / rows), text.validation_ends.size());
+}
+
+}  // namespace
+
+std::string parameters_of(const trainer& of) {
+  return scaled(static_cast<double>(of.weights().count())) + " parameters";
 }
 
 void introduce(console& to, const settings& values, const corpus& text, const trainer& of,

@@ -136,14 +136,15 @@ void record_call(op_id op, const kernel_entry& kernel, std::uint64_t begin, cons
 void run_timed(op_id op, const kernel_entry& kernel, const void* args,
                const problem_storage& problem, observing how, core::execution& on) {
   const bool profiles = has(how, observing::profiles), counts = has(how, observing::counts);
+  const bool has_work = profiles && on.context.profile().has_work();
   const std::uint64_t begin = profiles ? core::ticks_now() : 0;
   const std::int64_t start = counts ? core::now_ns() : 0;
   definition_of(op).run(args, problem.bytes, kernel.kernels, on);
   const double seconds = counts ? 1e-9 * static_cast<double>(core::now_ns() - start) : 0;
-  if (profiles && !on.context.profile().has_work()) record_call(op, kernel, begin, nullptr, on);
-  if (!counts && !on.context.profile().has_work()) return;
+  if (profiles && !has_work) record_call(op, kernel, begin, nullptr, on);
+  if (!counts && !has_work) return;
   const op_cost cost = cost_of_checked(op, args, problem, nullptr);
-  if (profiles && on.context.profile().has_work()) record_call(op, kernel, begin, &cost, on);
+  if (has_work) record_call(op, kernel, begin, &cost, on);
   if (counts)
     on.context.attached<op_counters>().count_time(op, seconds, least_seconds(cost, on.context));
 }

@@ -45,7 +45,7 @@ bool check_overlap(const op_spec& spec, const void* args);
 
 void execute(op_id op, const void* args, core::stream& stream);  // checks, chooses, runs or queues
 
-// What a run leaves besides its outputs: its time in the counters, an event of a profile, or the
+// The records of a run besides its outputs: its time in the counters, an event of a profile, or the
 // verdict of check mode, which stands alone.
 enum class observing : std::uint8_t { nothing = 0, counts = 1, profiles = 2, checks = 4 };
 constexpr bool has(observing all, observing one) {

@@ -6,15 +6,15 @@ VELO_ADAPTERS names libvelo_adapters.so.
 """
 import ctypes
 import os
-import subprocess
 import sys
 
 import numpy as np
 
+from two_processes import RANKS, make_group, on_two_ranks
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path[:0] = [os.path.join(ROOT, "capi", "python")]
 
-RANKS = 2
 ROWS, HIDDEN, INNER, SYMBOLS = 6, 16, 24, 40
 
 
@@ -149,16 +149,6 @@ HOSTS = {"jax": Jax, "torch": Torch, "mindspore": MindSpore}
 
 # ---- a rank
 
-def make_group(host, name, rank):
-    import velo.ctypes as abi
-    desc = abi.velo_group_desc(transport=abi.VELO_TRANSPORT_SHM, name=name.encode(), rank=rank,
-                               size=RANKS, timeout_ns=60 * 10**9)
-    group = abi.velo_group()
-    status = host.library.velo_group_create(host.context, ctypes.byref(desc), ctypes.byref(group))
-    assert status == 0, f"no group: status {status}"
-    return group
-
-
 def part(x, rank, axis=0):
     return np.split(x, RANKS, axis)[rank].astype(np.float32)
 
@@ -207,9 +197,9 @@ def run_forwards(host, group, rank):
     check("loss", loss, losses())
 
 
-def run_rank(kind, name, rank):
+def run_rank(kind, folder, rank):
     host = HOSTS[kind]()
-    group = make_group(host, name, rank)
+    group = make_group(host.library, host.context, folder, rank)
     run_forwards(host, group.value, rank)
     if kind != "torch":  # whose autograd knows no groups
         run_feed_forward(host, group.value, rank)
@@ -217,15 +207,8 @@ def run_rank(kind, name, rank):
     print(f"rank {rank} of {kind}: right")
 
 
-def main():
-    if len(sys.argv) > 2:
-        return run_rank(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    name = f"two-ranks-{os.getpid()}"
-    ranks = [subprocess.Popen([sys.executable, __file__, sys.argv[1], name, str(rank)])
-             for rank in range(RANKS)]
-    codes = [each.wait(timeout=600) for each in ranks]
-    assert codes == [0] * RANKS, f"the ranks ended with {codes}"
-
-
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 2:
+        on_two_ranks(__file__, sys.argv[1])
+    else:
+        run_rank(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -213,11 +213,14 @@ typedef struct velo_matmul_all_reduce_add_rms_norm_args {
   const velo_tensor* x;        /* in; float32 | bfloat16 | float16: [.., k], the leading
                                 * dimensions folded into m rows */
   const velo_tensor* weight;   /* in; float32 | bfloat16 | float16 | int8 | uint8 | int4: [k, n],
-                                * or [n, k] with transpose_weight; dtype of x; with scale int8 or
-                                * int4, as of weight_quant_matmul */
+                                * or [n, k] with transpose_weight; dtype of x; with scale int8,
+                                * or int4 as int4 or as two numbers in a uint8, as of
+                                * weight_quant_matmul */
   const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
-                                * dtype of x; added to this rank's product, before the sum; NULL
-                                * = 0, and other ranks may give one */
+                                * dtype of x; added to this rank's product, before the sum: the
+                                * same bias on all ranks counts as often as there are ranks,
+                                * unlike that of matmul_all_reduce; NULL = 0, and other ranks may
+                                * give one */
   const velo_tensor* residual; /* in; float32 | bfloat16 | float16: [.., n] of m rows, whatever
                                 * their leading dimensions; float32, or the dtype of x; this
                                 * rank's is added */

@@ -51,7 +51,7 @@ typedef struct velo_profiler_stats {
 #define VELO_PROFILER_STATS_INIT \
   { sizeof(velo_profiler_stats), 0, 0, 0, 0, 0 }
 
-/* What an event is of. */
+/* The kind of an event. */
 typedef int32_t velo_profiler_kind;
 enum {
   VELO_PROFILER_OPERATOR = 0,   /* a call of an operator; detail: its kernel */
@@ -88,8 +88,9 @@ enum {
 };
 
 /* Begins to record calls that begin from now on. desc: copied. profiler: receives the handle;
- * destroy it with velo_profiler_destroy, or with its context. Thread class: any. Errors: NULL,
- * HANDLE, STRUCT, ARGUMENT, UNSUPPORTED (a field of newer headers), STATE (another profiler of the
+ * destroy it with velo_profiler_destroy. Its context, when destroyed, ends it, too: the handle is
+ * refused from then on. Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (label: also
+ * bytes that are no UTF-8), UNSUPPORTED (a field of newer headers), STATE (another profiler of the
  * context records), MEMORY. */
 VELO_API velo_status velo_profiler_create(velo_context context, const velo_profiler_desc* desc,
                                           velo_profiler* profiler);
@@ -99,8 +100,8 @@ VELO_API velo_status velo_profiler_create(velo_context context, const velo_profi
 VELO_API void velo_profiler_destroy(velo_profiler profiler);
 
 /* Begins a range of the calling thread, inside of those that it has begun before. text: at most 63
- * bytes of UTF-8, copied. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (text), STATE (the
- * profiler has stopped), MEMORY. */
+ * bytes of UTF-8, copied. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (text: longer, or no
+ * UTF-8), STATE (the profiler has stopped), MEMORY. */
 VELO_API velo_status velo_profiler_begin(velo_profiler profiler, const char* text);
 
 /* Ends the calling thread's last range that has not ended. Thread class: any. Errors: NULL, HANDLE,

@@ -3367,8 +3367,8 @@ class velo_matmul_all_reduce_add_rms_norm_args(Sized):
         ("reserved", c_uint32),
         ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
         ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows
-        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8 or int4, as of weight_quant_matmul
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to this rank's product, before the sum; NULL = 0, and other ranks may give one
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8, or int4 as int4 or as two numbers in a uint8, as of weight_quant_matmul
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to this rank's product, before the sum: the same bias on all ranks counts as often as there are ranks, unlike that of matmul_all_reduce; NULL = 0, and other ranks may give one
         ("residual", POINTER(velo_tensor)),  # [.., n] of m rows, whatever their leading dimensions; float32, or the dtype of x; this rank's is added
         ("gamma", POINTER(velo_tensor)),  # [n]; float32, or the dtype of x
         ("scale", POINTER(velo_tensor)),  # of a quantized weight: [n], or [groups, n], as of weight_quant_matmul; NULL: the weight is not quantized

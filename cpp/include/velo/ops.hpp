@@ -2749,10 +2749,11 @@ struct matmul_all_reduce_add_rms_norm_args : velo_matmul_all_reduce_add_rms_norm
   self& group(velo_group value) { return base::group = value, *this; }
   // [.., k], the leading dimensions folded into m rows
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
-  // [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8 or int4, as of
-  // weight_quant_matmul
+  // [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8, or int4 as int4 or as two
+  // numbers in a uint8, as of weight_quant_matmul
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
-  // [n], float32 or the dtype of x; added to this rank's product, before the sum; NULL = 0, and
+  // [n], float32 or the dtype of x; added to this rank's product, before the sum: the same bias on
+  // all ranks counts as often as there are ranks, unlike that of matmul_all_reduce; NULL = 0, and
   // other ranks may give one
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }

@@ -68,13 +68,12 @@ void configuration::check_profile() {
         refuse(name, "is of a profile, which --profile DIR asks for");
     return;
   }
-  for (std::int64_t* step : {&r.profile_start, &r.profile_end})
-    if (at(step == &r.profile_start ? "profile_start" : "profile_end").origin == "default")
-      *step = std::min(*step, values.schedule.steps);
+  const std::int64_t steps = values.schedule.steps;
+  if (at("profile_start").origin == "default") r.profile_start = std::min(r.profile_start, steps);
   if (at("profile_end").origin == "default")
-    r.profile_end = std::max(r.profile_end, r.profile_start);
+    r.profile_end = std::max(std::min(r.profile_end, steps), r.profile_start);
   if (r.profile_start > r.profile_end) refuse("profile_start", "must not exceed", "profile_end");
-  if (r.profile_end > values.schedule.steps) refuse("profile_end", "must not exceed", "steps");
+  if (r.profile_end > steps) refuse("profile_end", "must not exceed", "steps");
   if (!names_ranks(r.profile_ranks)) refuse("profile_ranks", "must be all, or a list like 0,2");
 }
 

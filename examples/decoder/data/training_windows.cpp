@@ -4,7 +4,7 @@
 namespace decoder {
 namespace {
 
-packing packed_documents(const corpus& text, std::int64_t rows) {
+packing pack_documents(const corpus& text, std::int64_t rows) {
   std::vector<piece> pieces;
   std::size_t begin = 0;
   for (const std::size_t end : text.training_ends) {
@@ -20,7 +20,7 @@ training_windows::training_windows(const corpus& text, std::int64_t rows, std::i
     : text_(text),
       rows_(rows),
       stream_(static_cast<std::int64_t>(text.training.size()), rows, seed),
-      packed_(packed_documents(text, rows)),
+      packed_(pack_documents(text, rows)),
       order_(packed_.windows(), seed) {}
 
 window training_windows::at(std::int64_t number) {

@@ -185,46 +185,34 @@ void decoder_layer::attend(const pass& now, layer_activations& kept) const {
   });
 }
 
-void decoder_layer::attend_alone(const pass& now, const layer_activations& kept) const {
+decoder_layer::attention_tensors decoder_layer::attention_of(const pass& now,
+                                                             const layer_activations& kept) const {
   const std::int64_t queries = part_.heads, keys = part_.kv_heads;
-  const velo::tensor_view query = attention_heads(now, kept.projected, 0, queries),
-                          key = attention_heads(now, kept.projected, queries, keys),
-                          value = attention_heads(now, kept.projected, queries + keys, keys),
-                          out = per_head(now, kept.attended), max = sums(now, kept.softmax_max),
-                          sum = sums(now, kept.softmax_sum);
-  auto arguments = velo::fusion_attention_args()
-                       .query(query)
-                       .key(key)
-                       .value(value)
-                       .attention_out(out)
-                       .softmax_max(max)
-                       .softmax_sum(sum)
-                       .scale(model_.attention_scale())
-                       .sparse_mode(velo::attention_sparse_mode::left_up_causal);
+  return {attention_heads(now, kept.projected, 0, queries),
+          attention_heads(now, kept.projected, queries, keys),
+          attention_heads(now, kept.projected, queries + keys, keys),
+          per_head(now, kept.attended),
+          sums(now, kept.softmax_max),
+          sums(now, kept.softmax_sum),
+          others(now, kept.kept_keys)};
+}
+
+void decoder_layer::attend_alone(const pass& now, const layer_activations& kept) const {
+  const attention_tensors of = attention_of(now, kept);
   const document_ends ends(now);
-  velo::fusion_attention(now.stream, ends.fill(arguments));
+  velo::fusion_attention(now.stream,
+                         ends.fill(filled(velo::fusion_attention_args().sparse_mode(
+                                              velo::attention_sparse_mode::left_up_causal),
+                                          of)));
 }
 
 void decoder_layer::attend_together(const pass& now, const layer_activations& kept) const {
-  const std::int64_t queries = part_.heads, keys = part_.kv_heads;
-  const velo::tensor_view query = attention_heads(now, kept.projected, 0, queries),
-                          key = attention_heads(now, kept.projected, queries, keys),
-                          value = attention_heads(now, kept.projected, queries + keys, keys),
-                          out = per_head(now, kept.attended), max = sums(now, kept.softmax_max),
-                          sum = sums(now, kept.softmax_sum),
-                          others = this->others(now, kept.kept_keys);
+  const attention_tensors of = attention_of(now, kept);
   auto arguments = velo::context_parallel_attention_args()
                        .group(now.parallel.context.group())
-                       .plan(now.share().of(keeps_keys_).plan)
-                       .query(query)
-                       .key(key)
-                       .value(value)
-                       .attention_out(out)
-                       .softmax_max(max)
-                       .softmax_sum(sum)
-                       .scale(model_.attention_scale());
-  if (kept.kept_keys) arguments.kept(others);
-  velo::context_parallel_attention(now.stream, arguments);
+                       .plan(now.share().of(keeps_keys_).plan);
+  if (kept.kept_keys) arguments.kept(of.others);
+  velo::context_parallel_attention(now.stream, filled(arguments, of));
 }
 
 // Computes the missing activations up to the input of the product `down`.

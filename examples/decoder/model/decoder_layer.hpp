@@ -46,6 +46,19 @@ class decoder_layer {
   void weight_gradients(const pass& now, layer_activations& kept) const;
 
  private:
+  // The tensors that both passes of attention read, and `others`, which some layers keep.
+  struct attention_tensors {
+    velo::tensor_view query, key, value, out, max, sum, others;
+  };
+  attention_tensors attention_of(const pass& now, const layer_activations& kept) const;
+  // Adds all but `others`, and the scale, to the arguments of an operator; `out` and the statistics
+  // are results of the forward pass.
+  template <class Arguments>
+  Arguments filled(Arguments with, const attention_tensors& of) const {
+    with.query(of.query).key(of.key).value(of.value).attention_out(of.out);
+    with.softmax_max(of.max).softmax_sum(of.sum).scale(model_.attention_scale());
+    return with;
+  }
   void make_attention(const pass& now, const buffer& input, layer_activations& kept) const;
   void attend(const pass& now, layer_activations& kept) const;
   void attend_alone(const pass& now, const layer_activations& kept) const;

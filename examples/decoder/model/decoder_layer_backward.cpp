@@ -84,39 +84,25 @@ void decoder_layer::attend_backward(const pass& now, const layer_activations& ke
                                     const velo::tensor_view& attended, const buffer& qkv) const {
   const std::int64_t queries = part_.heads, keys = part_.kv_heads;
   const context_parallel& context = now.parallel.context;
-  const velo::tensor_view query = attention_heads(now, kept.projected, 0, queries),
-                          key = attention_heads(now, kept.projected, queries, keys),
-                          value = attention_heads(now, kept.projected, queries + keys, keys),
-                          out = per_head(now, kept.attended), max = sums(now, kept.softmax_max),
-                          sum = sums(now, kept.softmax_sum),
-                          dquery = attention_heads(now, qkv, 0, queries),
+  const attention_tensors of = attention_of(now, kept);
+  const velo::tensor_view dquery = attention_heads(now, qkv, 0, queries),
                           dkey = attention_heads(now, qkv, queries, keys),
-                          dvalue = attention_heads(now, qkv, queries + keys, keys),
-                          others = this->others(now, kept.kept_keys);
-  const auto filled = [&](auto&& arguments) {
-    return arguments.dy(attended)
-        .query(query)
-        .key(key)
-        .value(value)
-        .attention_out(out)
-        .softmax_max(max)
-        .softmax_sum(sum)
-        .dquery(dquery)
-        .dkey(dkey)
-        .dvalue(dvalue)
-        .scale(model_.attention_scale());
+                          dvalue = attention_heads(now, qkv, queries + keys, keys);
+  const auto with_gradients = [&](auto arguments) {
+    arguments.dy(attended).dquery(dquery).dkey(dkey).dvalue(dvalue);
+    return filled(arguments, of);
   };
   if (context.is_alone()) {
     const document_ends ends(now);
     velo::fusion_attention_backward(
-        now.stream, ends.fill(filled(velo::fusion_attention_backward_args().sparse_mode(
+        now.stream, ends.fill(with_gradients(velo::fusion_attention_backward_args().sparse_mode(
                         velo::attention_sparse_mode::left_up_causal))));
     return;
   }
   auto arguments = velo::context_parallel_attention_backward_args();
-  if (kept.kept_keys) arguments.kept(others);
-  velo::context_parallel_attention_backward(
-      now.stream, filled(arguments.group(context.group()).plan(now.share().of(keeps_keys_).plan)));
+  if (kept.kept_keys) arguments.kept(of.others);
+  arguments.group(context.group()).plan(now.share().of(keeps_keys_).plan);
+  velo::context_parallel_attention_backward(now.stream, with_gradients(arguments));
 }
 
 void decoder_layer::attention_backward(const pass& now, const velo::tensor_view& gradient,

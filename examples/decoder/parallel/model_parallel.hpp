@@ -69,8 +69,8 @@ held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t sequence, 
 
 // A context rank's share of a sequence. One that is alone holds it whole, and has no plan.
 struct sequence_share {
-  // What attention saves of it: statistics [heads, queries] of those that this rank computes, and
-  // elements of other ranks' keys and values.
+  // The numbers that attention saves of a share: statistics [heads, queries] of those that this rank
+  // computes, and elements of other ranks' keys and values.
   struct saved {
     std::int64_t heads, queries, kept;
   };
@@ -101,9 +101,10 @@ class context_parallel {
            static_cast<std::int64_t>(layer) % (values_->parallel.cp_kv_interval + 1) == 0;
   }
 
-  // Of each window; where there are documents, a whole window, the most rows that a rank may have.
+  // The share of each window. Where there are documents it is a whole window, since a rank may have
+  // so many rows.
   const sequence_share& of_window() const { return window_; }
-  // Of a micro-batch of documents with these ends.
+  // The share of a micro-batch of documents with these ends.
   sequence_share of_documents(const std::vector<std::int64_t>& ends) const;
 
  private:

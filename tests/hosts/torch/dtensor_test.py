@@ -4,22 +4,20 @@ processes against torch's DTensor over gloo, forward and gradients, in float32.
 Both have the same weights and the same rows. With SIZES=ROWSxHIDDENxINNER in the environment the
 layers have that size, and each rank prints how long a forward with its gradient takes.
 """
-import ctypes
 import os
-import subprocess
 import sys
-import tempfile
 import time
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
-sys.path[:0] = [os.path.join(ROOT, "tests", "parity"), os.path.join(ROOT, "capi", "python")]
+sys.path[:0] = [
+    os.path.join(ROOT, part) for part in ("tests/hosts", "tests/parity", "capi/python")
+]
 
 from frameworks import torch  # noqa: E402
+from two_processes import RANKS, make_group, on_two_ranks  # noqa: E402
 
-import velo.ctypes as abi  # noqa: E402
 from velo.torch.binding import call, library  # noqa: E402
 
-RANKS = 2
 ROWS, HIDDEN, INNER = (int(n) for n in os.environ.get("SIZES", "64x96x160").split("x"))
 TIMED = "SIZES" in os.environ
 
@@ -59,14 +57,9 @@ class Torch:
 class Velo:
     """The same over velo's operators."""
 
-    def __init__(self, rank, name):
+    def __init__(self, rank, folder):
         self.library = library().c
-        desc = abi.velo_group_desc(transport=abi.VELO_TRANSPORT_SHM, name=name.encode(), rank=rank,
-                                   size=RANKS, timeout_ns=60 * 10**9)
-        self.group = abi.velo_group()
-        made = self.library.velo_group_create(library().context()[0], ctypes.byref(desc),
-                                              ctypes.byref(self.group))
-        assert made == 0, f"no group: status {made}"
+        self.group = make_group(self.library, library().context()[0], folder, rank)
         self.up = whole(INNER, HIDDEN, seed=1).chunk(RANKS)[rank].contiguous()
         self.down = whole(HIDDEN, INNER, seed=2).chunk(RANKS, 1)[rank].contiguous()
 
@@ -104,7 +97,7 @@ def run_rank(folder, rank):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/gloo", rank=rank,
                                          world_size=RANKS)
-    theirs, ours = Torch(), Velo(rank, "dtensor-" + os.path.basename(folder))
+    theirs, ours = Torch(), Velo(rank, folder)
     x = whole(ROWS, HIDDEN, seed=3).chunk(RANKS)[rank].contiguous()
     dy = whole(ROWS, HIDDEN, seed=4).chunk(RANKS)[rank].contiguous()
     wanted, got = theirs.step(x, dy), ours.step(x, dy)
@@ -122,15 +115,8 @@ def run_rank(folder, rank):
     print(f"rank {rank}: {', '.join(wanted)} as DTensor has them")
 
 
-def main():
-    if len(sys.argv) > 1:
-        return run_rank(sys.argv[1], int(sys.argv[2]))
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = [subprocess.Popen([sys.executable, __file__, folder, str(rank)])
-                 for rank in range(RANKS)]
-        codes = [each.wait(timeout=600) for each in ranks]
-    assert codes == [0] * RANKS, f"the ranks ended with {codes}"
-
-
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 1:
+        on_two_ranks(__file__)
+    else:
+        run_rank(sys.argv[1], int(sys.argv[2]))

@@ -1,4 +1,4 @@
-// Who sees whom: queries and keys of a mask, in parts.
+// The visibility between parts of a sequence: whose queries see whose keys under a mask.
 //
 // Part i sees part j if a query of i sees a key of j. The parts are a coarse cut of the sequence,
 // where rows are put in order, or the blocks of ranks, where each pair that sees is a task.
