@@ -80,9 +80,6 @@ void require_equal(const char* field, const char* what, std::int64_t got, std::i
 
 void check_plan(const problem& p) {
   const sequence_shape& of = p.plan->shape();
-  if (p.plan->plan().adaptive)
-    fail(VELO_ERR_UNSUPPORTED, "args.plan", "a plan that is not adaptive",
-         "VELO_SEQUENCE_ADAPTIVE or its hybrid");
   if (of.ranks != p.in.size())
     fail(VELO_ERR_ARGUMENT, "args.plan", concat("a plan for the ", p.in.size(), " ranks of group"),
          concat("one for ", of.ranks));

@@ -80,10 +80,10 @@ typedef struct velo_context_parallel_attention_args {
   uint32_t reserved;                /* 0 */
   velo_group group;                 /* in, or NULL: the context-parallel ranks, of the stream's
                                      * context; NULL: this one alone */
-  velo_sequence_plan plan;          /* in, or NULL: rows, tasks and messages of the ranks, of no
-                                     * adaptive kind (UNSUPPORTED); it must live until the call
-                                     * has run; NULL: a causal ring of the group over one
-                                     * document, whose ranks have as many rows each */
+  velo_sequence_plan plan;          /* in, or NULL: rows, tasks and messages of the ranks; it
+                                     * must live until the call has run; NULL: a causal ring of
+                                     * the group over one document, whose ranks have as many rows
+                                     * each */
   const velo_tensor* query;         /* in; float32 | bfloat16 | float16; strided: [S, N, D] or
                                      * [B, S, N, D]: the rows of this rank, in the order of the
                                      * plan */
@@ -155,10 +155,10 @@ typedef struct velo_context_parallel_attention_backward_args {
   uint32_t reserved;                /* 0 */
   velo_group group;                 /* in, or NULL: the context-parallel ranks, of the stream's
                                      * context; NULL: this one alone */
-  velo_sequence_plan plan;          /* in, or NULL: rows, tasks and messages of the ranks, of no
-                                     * adaptive kind (UNSUPPORTED); it must live until the call
-                                     * has run; NULL: a causal ring of the group over one
-                                     * document, whose ranks have as many rows each */
+  velo_sequence_plan plan;          /* in, or NULL: rows, tasks and messages of the ranks; it
+                                     * must live until the call has run; NULL: a causal ring of
+                                     * the group over one document, whose ranks have as many rows
+                                     * each */
   const velo_tensor* query;         /* in; float32 | bfloat16 | float16; strided: [S, N, D] or
                                      * [B, S, N, D]: the rows of this rank, in the order of the
                                      * plan */

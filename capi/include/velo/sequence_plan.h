@@ -34,8 +34,7 @@
  * sends and receives more than six units in a round. In the usual rule the first choices of a
  * round ignore this limit; velo_sequence_info has the number of its rounds. The gradient computes
  * the same tasks in the same rounds with at most twelve units. Only rows with a visible cell
- * travel. Without a mask, causality and documents make one. velo_context_parallel_attention does
- * not carry adaptive plans out.
+ * travel. Without a mask, causality and documents make one.
  *
  * Steps. A step first gets the messages that it needs, then sends its own, then computes. What is
  * sent in one step and needed in a later one travels beside the computation between. Of dq, dk and

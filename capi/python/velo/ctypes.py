@@ -3739,7 +3739,7 @@ class velo_context_parallel_attention_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("group", velo_group),  # the context-parallel ranks, of the stream's context; NULL: this one alone
-        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks, of no adaptive kind (UNSUPPORTED); it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
+        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
         ("query", POINTER(velo_tensor)),  # [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
         ("key", POINTER(velo_tensor)),  # the same with Nkv heads, dtype of query
         ("value", POINTER(velo_tensor)),  # the same with Nkv heads of Dv elements, dtype of query
@@ -3764,7 +3764,7 @@ class velo_context_parallel_attention_backward_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("group", velo_group),  # the context-parallel ranks, of the stream's context; NULL: this one alone
-        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks, of no adaptive kind (UNSUPPORTED); it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
+        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
         ("query", POINTER(velo_tensor)),  # [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
         ("key", POINTER(velo_tensor)),  # the same with Nkv heads, dtype of query
         ("value", POINTER(velo_tensor)),  # the same with Nkv heads of Dv elements, dtype of query

@@ -3511,9 +3511,8 @@ struct context_parallel_attention_args : velo_context_parallel_attention_args {
 
   // the context-parallel ranks, of the stream's context; NULL: this one alone
   self& group(velo_group value) { return base::group = value, *this; }
-  // rows, tasks and messages of the ranks, of no adaptive kind (UNSUPPORTED); it must live until
-  // the call has run; NULL: a causal ring of the group over one document, whose ranks have as many
-  // rows each
+  // rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring
+  // of the group over one document, whose ranks have as many rows each
   self& plan(velo_sequence_plan value) { return base::plan = value, *this; }
   // [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
   self& query(const velo_tensor& value) { return base::query = &value, *this; }
@@ -3566,9 +3565,8 @@ struct context_parallel_attention_backward_args : velo_context_parallel_attentio
 
   // the context-parallel ranks, of the stream's context; NULL: this one alone
   self& group(velo_group value) { return base::group = value, *this; }
-  // rows, tasks and messages of the ranks, of no adaptive kind (UNSUPPORTED); it must live until
-  // the call has run; NULL: a causal ring of the group over one document, whose ranks have as many
-  // rows each
+  // rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring
+  // of the group over one document, whose ranks have as many rows each
   self& plan(velo_sequence_plan value) { return base::plan = value, *this; }
   // [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
   self& query(const velo_tensor& value) { return base::query = &value, *this; }

@@ -69,7 +69,8 @@ struct attention_gradients {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *dy = nullptr, *out = nullptr;
   const float *max = nullptr, *sum = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  void* dpse = nullptr;  // or none
+  void* dpse = nullptr;         // or none
+  const float* dots = nullptr;  // rowsum(dY out), in the places of max; null: out is read
 };
 
 // The resources of a pass: the isa whose kernels are used (avx2 or above), threads and scratch.

@@ -96,7 +96,8 @@ void chunk_gradients::pack_queries(const chunk& c, std::int64_t h, std::int64_t 
                              std::int64_t columns) {
     return rows_of(data, strides, offset_of(p_, strides, c.b, c.s.q_first, h), q0, rows, columns);
   };
-  const row_block dy = rows_from(t_.dy, p_.dy, p_.dv), out = rows_from(t_.out, p_.out, p_.dv);
+  const row_block dy = rows_from(t_.dy, p_.dy, p_.dv),
+                  out = t_.dots != nullptr ? dy : rows_from(t_.out, p_.out, p_.dv);
   pack_sides(rows_from(t_.q, p_.q, p_.d), shape.d, wide, columns_of(head.q_columns, at, shape.d),
              depth_of(head.q_depth, at, shape.d));
   pack_sides(dy, shape.dv, wide, columns_of(head.dy_columns, at, shape.dv),
@@ -104,6 +105,8 @@ void chunk_gradients::pack_queries(const chunk& c, std::int64_t h, std::int64_t 
   const statistics_place stats = statistics_of(p_, c.s, c.b, h, q0);
   shape.steps.row_terms(dy, out, t_.max + stats.first, t_.sum + stats.first, stats.step, wide,
                         head.max + at, head.minus_log_sum + at, head.delta + at);
+  for (std::int64_t i = 0; t_.dots != nullptr && i < rows; ++i)
+    head.delta[at + i] = t_.dots[stats.first + i * stats.step];
 }
 
 // Packs rows of queries, padded to `wide`, as the columns and as the depth of right sides.

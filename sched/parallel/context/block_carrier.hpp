@@ -52,9 +52,14 @@ struct carried_messages {
   head_widths widths;
   ops::element_type type;
 
-  // The type of a message's elements: parts of dk and dv are float32.
-  ops::element_type type_of(content what) const {
-    return what == content::dk || what == content::dv ? ops::element_type::f32 : type;
+  // The type of a message's elements: sums and parts of results are float32.
+  ops::element_type type_of(const block_message& m) const {
+    const bool sums = m.part || m.what == content::dk || m.what == content::dv;
+    return sums ? ops::element_type::f32 : type;
+  }
+  // Elements of a row and head, with the numbers that go with it behind them.
+  std::int64_t width_of(const block_message& m) const {
+    return widths.of(m.what) + elements_of(m.statistics, type_of(m));
   }
 };
 

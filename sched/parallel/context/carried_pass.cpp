@@ -77,6 +77,12 @@ void carried_pass::count_tasks() {
   for (const attention_task& task : pass_->tasks[core::at(share_.rank())])
     for (const row_run& run : share_.queries().runs(task.queries))
       for (std::int64_t i = 0; i < run.count; ++i) ++tasks_left_[core::at(run.position + i)];
+  for (const std::size_t message : share_.results(false)) {
+    const block_message& m = pass_->messages[message];
+    if (!m.part) continue;
+    for (const row_run& run : share_.queries().runs(m.of))
+      for (std::int64_t i = 0; i < run.count; ++i) ++tasks_left_[core::at(run.position + i)];
+  }
 }
 
 // Places the forward's stores in `kept`: written by the forward, read by the gradient.
@@ -133,6 +139,13 @@ carried_pass::key_sums& carried_pass::sums_of(content what, const rows& of, span
   return key_sums_.back();
 }
 
+// In an adaptive plan sums return to the rank of the keys, which has others of its whole block.
+carried_pass::key_sums& carried_pass::sums_that_take(const block_message& m) {
+  if (!share_.plan().adaptive) return sums_of(m.what, m.of, m.heads);
+  const row_store& keys = find(content::k, m.of, m.heads);
+  return sums_of(m.what, keys.places->list(), keys.heads);
+}
+
 // Begins sums by setting all rows to 0 but those that the caller writes next.
 void carried_pass::begin(key_sums& sums, const row_run& written, core::execution& turn) {
   if (sums.is_begun) return;
@@ -156,9 +169,11 @@ void carried_pass::arrive(block_carrier& by) {
 void carried_pass::land(const landing& one, const row_store& kept, block_carrier& by) {
   if (one.comes_as_one() && kept.data == nullptr)
     return holdings_.push_back({one.what, by.received(one.messages[0])});
-  const row_store to = kept.data != nullptr ? kept
-                                            : temporary(one.places, one.heads, widths_.of(one.what),
-                                                        tensors_.q.type);
+  const ops::element_type type = tensors_.q.type;
+  const std::int64_t numbers = pass_->messages[one.messages[0]].statistics,
+                     width = widths_.of(one.what) + elements_of(numbers, type);
+  const row_store to = kept.data != nullptr ? kept : temporary(one.places, one.heads, width, type);
+  if (one.lent) memory_.free(to.data, step_ + 1);
   const auto copy = [&](const row_store& from, const rows& of) {
     in_turn(on_, [&](core::execution& turn) {
       block_carrier::access access;
@@ -169,17 +184,18 @@ void carried_pass::land(const landing& one, const row_store& kept, block_carrier
   if (one.with_own) copy(own_of(one.what), share_.held().list());
   for (const std::size_t message : one.messages)
     copy(by.received(message), pass_->messages[message].of);
-  holdings_.push_back({one.what, to});
+  holdings_.push_back({one.what, without_numbers(to, numbers)});
 }
 
 // Copies a result, or adds a part of a result to its sums. At the end the sums may have more rows
 // and heads than the part.
 void carried_pass::take(const block_message& m, const row_store& from, block_carrier& by) {
+  if (m.part) return take_part(m, from, by);
   const rows_of_heads which{call_.batch, m.of, m.heads};
   key_sums* sums = nullptr;
   if (is_sum_of_keys(m.what)) {
     sums = step_ == pass_->steps ? find_sums(m.what, m.of, m.heads) : nullptr;
-    if (sums == nullptr) sums = &sums_of(m.what, m.of, m.heads);
+    if (sums == nullptr) sums = &sums_that_take(m);
   }
   in_turn(on_, [&](core::execution& turn) {
     block_carrier::access access;
@@ -206,6 +222,8 @@ void carried_pass::send(block_carrier& by) {
 
 // The store in which a message lies. Sums of keys that go as a whole are forgotten here.
 row_store carried_pass::source_of(const block_message& m, block_carrier& by) {
+  if (m.part) return computed_part_of(m);
+  if (m.what == content::dout && m.lent) return lent_gradient_of(m);
   if (m.what == content::out || m.what == content::dq) {
     complete_queries(by);
     return result_;
@@ -230,7 +248,10 @@ void carried_pass::compute(block_carrier& by) {
   auto task = std::lower_bound(all.begin(), all.end(), step_,
                                [](const attention_task& t, std::int64_t s) { return t.step < s; });
   for (; task != all.end() && task->step == step_; ++task)
-    is_gradient_ ? add_gradients_of(*task, by) : add_parts_of(*task);
+    if (is_lent(*task))
+      is_gradient_ ? add_gradients_of_lent(*task, by) : attend_to_lent(*task, by);
+    else
+      is_gradient_ ? add_gradients_of(*task, by) : add_parts_of(*task);
   if (!by.is_in_place()) attend_to_parts(by);
 }
 
@@ -318,32 +339,40 @@ void carried_pass::fill_rows(std::int64_t first, std::int64_t last) {
 void carried_pass::add_gradients_of(const attention_task& task, block_carrier& by) {
   const span key_heads = share_.shape().heads.keys_of(task.heads);
   const row_store& k = find(content::k, task.keys, key_heads);
-  key_sums& dk = sums_of(content::dk, k.places->list(), k.heads);
-  key_sums& dv = sums_of(content::dv, k.places->list(), k.heads);
+  const row_store dk = sums_of(content::dk, k.places->list(), k.heads).store;
+  const row_store dv = sums_of(content::dv, k.places->list(), k.heads).store;
   gradient_stores in{find(content::q, task.queries, task.heads),
                      k,
                      find(content::v, task.keys, key_heads),
                      find(content::dout, task.queries, task.heads),
                      find(content::out, task.queries, task.heads),
                      sums_,
-                     dk.store,
-                     dv.store,
+                     dk,
+                     dv,
                      statistics_,
                      false,
                      false};
   for (const attention_part& part :
        parts_of(task, call_, share_.queries(), *k.places, share_.shape())) {
     in.adds_queries = goes_on(part.queries);
-    in.adds_keys = dk.is_begun || dv.is_begun || !(key_heads == k.heads);
-    const row_run written = in.adds_keys ? row_run{0, 0, 0} : part.keys;
-    in_turn(on_, [&](core::execution& turn) {
-      begin(dk, written, turn);
-      begin(dv, written, turn);
-      block_carrier::access access;
-      by.begin_access(access);
-      add_gradients(part, task.heads, call_, in, turn);
-    });
+    add_part_gradients(part, task, in, by);
   }
+}
+
+void carried_pass::add_part_gradients(const attention_part& part, const attention_task& task,
+                                      gradient_stores& in, block_carrier& by) {
+  key_sums& dk = sums_of(content::dk, in.k.places->list(), in.k.heads);
+  key_sums& dv = sums_of(content::dv, in.k.places->list(), in.k.heads);
+  const span key_heads = share_.shape().heads.keys_of(task.heads);
+  in.adds_keys = dk.is_begun || dv.is_begun || !(key_heads == in.k.heads);
+  const row_run written = in.adds_keys ? row_run{0, 0, 0} : part.keys;
+  in_turn(on_, [&](core::execution& turn) {
+    begin(dk, written, turn);
+    begin(dv, written, turn);
+    block_carrier::access access;
+    by.begin_access(access);
+    add_gradients(part, task.heads, call_, in, turn);
+  });
 }
 
 // ---- results ----

@@ -3,15 +3,17 @@
 // A step gets the rows that it needs, sends its own, and computes. Outputs and gradients of queries
 // are float32 sums of this rank, in the result itself if that is float32. Gradients of a block of
 // keys are float32 sums, too, which go from rank to rank one step behind; each is rounded once, at
-// the owner of its rows. Where rows of peers are read in place, the forward computes at the end,
-// some heads after others, so that their sums stay in the cache. Invariant: the bits depend on the
-// plan, never on the carrier. Cost: the products of the rank's cells; float32 sums of its queries,
-// and of three blocks of keys.
+// the owner of its rows. In an adaptive plan queries are lent to the rank of their keys, and a part
+// of their result returns (carried_lent.cpp). Where rows of peers are read in place, the forward
+// computes at the end, some heads after others, so that their sums stay in the cache. Invariant:
+// the bits depend on the plan, never on the carrier. Cost: the products of the rank's cells;
+// float32 sums of its queries, and of three blocks of keys.
 #pragma once
 
 #include <deque>
 
 #include "sched/parallel/context/block_carrier.hpp"
+#include "sched/parallel/context/lent_queries.hpp"
 #include "sched/parallel/context/partial_attention.hpp"
 #include "sched/parallel/context/rank_share.hpp"
 
@@ -59,13 +61,22 @@ class carried_pass {
   void arrive(block_carrier& by);
   void land(const landing& one, const row_store& kept, block_carrier& by);
   void take(const block_message& m, const row_store& from, block_carrier& by);
+  void take_part(const block_message& m, const row_store& from, block_carrier& by);
   void send(block_carrier& by);
   row_store source_of(const block_message& m, block_carrier& by);
+  row_store computed_part_of(const block_message& m);
+  row_store lent_gradient_of(const block_message& m);
   void compute(block_carrier& by);
+  bool is_lent(const attention_task& task) const;
   void add_parts_of(const attention_task& task);
+  void attend_to_lent(const attention_task& task, block_carrier& by);
+  void add_gradients_of_lent(const attention_task& task, block_carrier& by);
   void attend_to_parts(block_carrier& by);
   std::int64_t key_heads_at_once() const;
   void add_gradients_of(const attention_task& task, block_carrier& by);
+  void add_part_gradients(const attention_part& part, const attention_task& task,
+                          gradient_stores& in, block_carrier& by);
+  row_numbers make_numbers(const row_places& of, span heads);
   bool goes_on(const row_run& run);
   bool is_last(const std::vector<attention_part>& parts, std::size_t index) const;
   void fill_rows(std::int64_t first, std::int64_t last);
@@ -78,6 +89,7 @@ class carried_pass {
   const row_store& find(content what, const rows& of, span heads) const;
   // The sums of exactly these rows and heads.
   key_sums& sums_of(content what, const rows& of, span heads);
+  key_sums& sums_that_take(const block_message& m);
   // The sums that have these rows and heads, if any.
   key_sums* find_sums(content what, const rows& of, span heads);
   row_store temporary(const row_places& places, span heads, std::int64_t width,
@@ -100,8 +112,9 @@ class carried_pass {
 
   std::vector<holding> holdings_;  // that tasks and messages read
   std::deque<key_sums> key_sums_;
-  std::deque<row_places> places_;  // of key_sums_
-  std::vector<row_store> kept_;    // of the forward's landings
+  std::deque<row_places> places_;      // of key_sums_, and of rows that are lent
+  std::vector<row_store> lent_parts_;  // what was computed for others: outputs, or dq
+  std::vector<row_store> kept_;        // of the forward's landings
   // Outputs or dq of the queries that this rank computes, in the tensors' type: the result itself,
   // or what other ranks get a part of.
   row_store result_;

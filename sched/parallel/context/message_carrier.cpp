@@ -79,20 +79,21 @@ class message_carrier final : public block_carrier {
   }
 
   // Keys, values and their gradients are last used in the step that needs them, which may send them
-  // on. Other contents are used until the end.
+  // on; so are lent queries and parts of results. Other contents are used until the end.
   comm::message expect(std::size_t index, std::int64_t now) {
     const block_message& m = of_.pass.messages[index];
     const std::int64_t rows_of_it = size_of(m.of);
-    void* memory = memory_.take(bytes_of(m, rows_of_it), now,
-                                is_of_keys(m.what) ? m.needed + 2 : step_memory::to_the_end);
+    void* memory = memory_.take(
+        bytes_of(m, rows_of_it), now,
+        is_of_keys(m.what) || m.lent || m.part ? m.needed + 2 : step_memory::to_the_end);
     places_[index] = std::make_unique<row_places>(m.of);
     arrived_[index] =
-        dense_store(memory, *places_[index], m.heads, of_.widths.of(m.what), of_.type_of(m.what));
+        dense_store(memory, *places_[index], m.heads, of_.width_of(m), of_.type_of(m));
     return message_of(m, arrived_[index].data, rows_of_it, true);
   }
 
   std::size_t bytes_of(const block_message& m, std::int64_t rows_of_it) const {
-    return dense_bytes(of_.batch, rows_of_it, m.heads, of_.widths.of(m.what), of_.type_of(m.what));
+    return dense_bytes(of_.batch, rows_of_it, m.heads, of_.width_of(m), of_.type_of(m));
   }
 
   char* packed(const block_message& m, const row_store& from) {
@@ -113,7 +114,7 @@ class message_carrier final : public block_carrier {
     made.peer = static_cast<int>(receives ? m.from : m.to);
     made.receives = receives;
     made.terms.kind = receives ? comm::other_call::receive : comm::other_call::send;
-    const velo_dtype dtype = ops::dtype_of(of_.type_of(m.what));
+    const velo_dtype dtype = ops::dtype_of(of_.type_of(m));
     made.terms.in_code = made.terms.out_code = dtype.code;
     made.terms.in_bits = made.terms.out_bits = dtype.bits;
     made.terms.count = made.bytes / (dtype.bits / 8);

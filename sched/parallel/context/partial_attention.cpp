@@ -155,8 +155,9 @@ void add_gradients(const attention_part& part, span heads, const attention_call&
     gradient_of(
         p,
         {in.q.at(0, row, head), in.k.at(0, key, key_head), in.v.at(0, key, key_head),
-         in.dout.at(0, row, head), in.out.at(0, row, head), in.sums.max + at, in.sums.sum + at,
-         in.dq.at(0, row, head), in.dk.at(0, key, key_head), in.dv.at(0, key, key_head), nullptr},
+         in.dout.at(0, row, head), in.dots != nullptr ? nullptr : in.out.at(0, row, head),
+         in.sums.max + at, in.sums.sum + at, in.dq.at(0, row, head), in.dk.at(0, key, key_head),
+         in.dv.at(0, key, key_head), nullptr, in.dots != nullptr ? in.dots + at : nullptr},
         call.plain, turn);
   }
 }

@@ -61,6 +61,7 @@ struct gradient_stores {
   row_store dq, dk, dv;  // float32
   softmax_sums sums;
   bool adds_queries, adds_keys;  // to dq; to dk and dv
+  const float* dots = nullptr;   // of dout and out, in the places of sums; null: out is read
 };
 void add_gradients(const attention_part& part, span heads, const attention_call& call,
                    const gradient_stores& in, core::execution& turn);

@@ -55,6 +55,7 @@ struct block_message {
   bool kept = false;            // of the forward: stays at the receiver for the gradient
   bool part = false;            // of out or dq: a float32 part, which the receiver adds
   std::int64_t statistics = 0;  // float32 numbers that go with each row and head
+  bool lent = false;            // of queries that the receiver computes for the sender
 };
 
 // The forward or the gradient.

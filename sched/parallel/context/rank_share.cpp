@@ -21,18 +21,29 @@ bool reads_own(const std::vector<attention_task>& tasks, std::int64_t step, cont
   });
 }
 
-std::vector<landing> landings_of(const attention_pass& pass, std::int64_t rank,
-                                 const row_places& held) {
+// Whether this rank's own rows belong to the landing of a message. In an adaptive plan they do
+// where neighbors exchange heads, since any later round may read or lend the whole block.
+bool joins_own(const sequence_plan& plan, const attention_pass& pass, const block_message& m,
+               const row_places& held) {
+  if (m.lent) return false;
+  if (!plan.adaptive) return reads_own(pass.tasks[core::at(m.to)], m.needed, m.what, held);
+  return m.from / plan.adaptive->neighbors == m.to / plan.adaptive->neighbors;
+}
+
+std::vector<landing> landings_of(const sequence_plan& plan, const attention_pass& pass,
+                                 std::int64_t rank, const row_places& held) {
   std::vector<landing> all;
   std::vector<rows> lists;
   for (std::size_t i = 0; i < pass.messages.size(); ++i) {
     const block_message& m = pass.messages[i];
     if (m.to != rank || !lands(m.what)) continue;
     std::size_t at = 0;
-    while (at < all.size() && (all[at].what != m.what || all[at].needed != m.needed)) ++at;
+    while (at < all.size() &&
+           (all[at].what != m.what || all[at].needed != m.needed || all[at].lent != m.lent))
+      ++at;
     if (at == all.size()) {
-      const bool own = reads_own(pass.tasks[core::at(rank)], m.needed, m.what, held);
-      all.push_back({m.what, m.needed, {}, m.heads, m.kept, own, {}});
+      const bool own = joins_own(plan, pass, m, held);
+      all.push_back({m.what, m.needed, {}, m.heads, m.kept, own, m.lent, {}});
       lists.push_back(own ? held.list() : rows());
     }
     all[at].messages.push_back(i);
@@ -56,14 +67,15 @@ rank_share::rank_share(const sequence_plan& plan, const sequence_shape& of, std:
       of_(of),
       rank_(rank),
       held_(plan.held[core::at(rank)]),
-      forward_(landings_of(plan.forward, rank, held_)),
-      gradient_(landings_of(plan.gradient, rank, held_)),
+      forward_(landings_of(plan, plan.forward, rank, held_)),
+      gradient_(landings_of(plan, plan.gradient, rank, held_)),
       forward_results_(results_of(plan.forward, rank)),
       gradient_results_(results_of(plan.gradient, rank)) {
   const std::vector<attention_task>& tasks = plan.forward.tasks[core::at(rank)];
   heads_ = tasks.empty() ? span{0, of.heads.queries} : tasks.front().heads;
   for (std::size_t i = 0; i < forward_.size(); ++i)
-    if (forward_[i].what == content::q) exchanged_ = static_cast<std::int64_t>(i);
+    if (forward_[i].what == content::q && !forward_[i].lent)
+      exchanged_ = static_cast<std::int64_t>(i);
 }
 
 std::int64_t rank_share::kept_elements(const head_widths& widths) const {

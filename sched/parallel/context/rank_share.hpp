@@ -23,6 +23,7 @@ struct landing {
   span heads;
   bool kept;      // for the gradient
   bool with_own;  // this rank's rows lie among them
+  bool lent;      // queries that this rank computes for another
   std::vector<std::size_t> messages;
 
   bool comes_as_one() const { return is_of_keys(what) && !with_own && messages.size() == 1; }
@@ -43,7 +44,8 @@ class rank_share {
   const std::vector<std::size_t>& results(bool gradient) const {
     return gradient ? gradient_results_ : forward_results_;
   }
-  // The rows and heads of queries that this rank computes; all heads of no row if it has none.
+  // The rows and heads of queries that this rank computes for itself; all heads of no row if it has
+  // none.
   const row_places& queries() const {
     return exchanged_ < 0 ? held_ : forward_[exchanged()].places;
   }

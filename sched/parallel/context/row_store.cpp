@@ -122,6 +122,16 @@ std::size_t row_places::first_behind(std::int64_t row) const {
   return static_cast<std::size_t>(found - list_.begin());
 }
 
+std::int64_t row_places::row(std::int64_t place) const {
+  const auto next = std::upper_bound(starts_.begin(), starts_.end(), place) - 1;
+  return list_[static_cast<std::size_t>(next - starts_.begin())].begin + place - *next;
+}
+
+std::int64_t row_places::place(std::int64_t row) const {
+  const std::size_t span = first_behind(row);
+  return starts_[span] + row - list_[span].begin;
+}
+
 std::vector<row_run> row_places::runs(const rows& of) const {
   std::vector<row_run> all;
   for (const span& wanted : of)
@@ -158,6 +168,12 @@ bool row_store::is_exactly(const rows& of, span some, std::int64_t batch) const 
                         (places->size() <= 1 || strides.token == dense.strides.token) &&
                         (heads.size() <= 1 || strides.head == dense.strides.head);
   return is_dense && heads == some && places->size() == size_of(of) && places->has(of);
+}
+
+row_store without_numbers(const row_store& all, std::int64_t numbers) {
+  row_store made = all;
+  made.width -= elements_of(numbers, all.type);
+  return made;
 }
 
 row_store dense_store(void* data, const row_places& places, span heads, std::int64_t width,

@@ -27,6 +27,8 @@ class row_places {
 
   const rows& list() const { return list_; }
   std::int64_t size() const { return starts_.empty() ? 0 : starts_.back() + list_.back().size(); }
+  std::int64_t row(std::int64_t place) const;  // of the sequence
+  std::int64_t place(std::int64_t row) const;  // of a row that lies here
   bool has(const rows& of) const;
   bool has_some(const rows& of) const;
   // The rows of `of` that lie here, in its order.
@@ -64,6 +66,19 @@ row_store dense_store(void* data, const row_places& places, span heads, std::int
                       ops::element_type type);
 std::size_t dense_bytes(std::int64_t batch, std::int64_t rows_of_it, span heads, std::int64_t width,
                         ops::element_type type);
+
+// The elements that take the room of some float32 numbers.
+inline std::int64_t elements_of(std::int64_t numbers, ops::element_type type) {
+  return numbers * 4 / ops::element_bytes(type);
+}
+// Of a store whose rows end with some float32 numbers for each head: the rows without them, and the
+// numbers of one.
+row_store without_numbers(const row_store& all, std::int64_t numbers);
+inline char* numbers_at(const row_store& rows_alone, std::int64_t batch, std::int64_t position,
+                        std::int64_t head) {
+  return rows_alone.at(batch, position, head) +
+         rows_alone.width * ops::element_bytes(rows_alone.type);
+}
 
 // Some rows and heads of every sequence of a batch.
 struct rows_of_heads {

@@ -88,7 +88,8 @@ class adaptive_plan {
         const bool of_keys = is_of_keys(what);
         pass.messages.push_back(
             {at, at + 1, from, to, what, of_keys ? keys : queries, of_keys ? key_heads : heads,
-             false, what == content::out || what == content::dq, statistics_with(what)});
+             false, what == content::out || what == content::dq, statistics_with(what),
+             what == content::q || what == content::dout});
       };
       for (const content what : all.there) send(step - 1, there, here, what);
       for (const content what : all.back) send(step + 1, here, there, what);

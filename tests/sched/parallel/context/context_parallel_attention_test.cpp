@@ -50,8 +50,8 @@ std::vector<std::uint8_t> mask_of(std::int64_t sequence, std::uint32_t seed) {
 std::vector<attention_case> cases_of(std::int64_t ranks) {
   std::vector<attention_case> all;
   const std::int64_t sequence = 8 * ranks + 3;
-  for (const velo_sequence_kind kind :
-       {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER}) {
+  for (const velo_sequence_kind kind : {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES,
+                                        VELO_SEQUENCE_ALL_GATHER, VELO_SEQUENCE_ADAPTIVE}) {
     all.push_back(case_of(kind, ranks, sequence, ranks + 2));
     all.push_back(case_of(kind, ranks, sequence, 8, 4));
     all.push_back(case_of(kind, ranks, sequence, 8, 2));
@@ -75,6 +75,12 @@ std::vector<attention_case> cases_of(std::int64_t ranks) {
       all.push_back(case_of(VELO_SEQUENCE_HYBRID, ranks, sequence, 5));
       all.back().desc.ulysses = u;
       all.back().ends = {7, sequence};
+      all.push_back(case_of(VELO_SEQUENCE_HYBRID_ADAPTIVE, ranks, sequence, 6, 3));
+      all.back().desc.ulysses = u;
+      all.back().batch = 2;
+      all.push_back(case_of(VELO_SEQUENCE_HYBRID_ADAPTIVE, ranks, sequence, 8, 4));
+      all.back().desc.ulysses = u;
+      all.back().mask = mask_of(sequence, static_cast<std::uint32_t>(u));
     }
   return all;
 }
@@ -151,7 +157,8 @@ TEST_CASE("a forward that keeps nothing has the same output") {
 }
 
 TEST_CASE("positions and dropout are those of the whole sequence, whatever the cut") {
-  const auto kinds = {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER};
+  const auto kinds = {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER,
+                      VELO_SEQUENCE_ADAPTIVE};
   for (const int count : {1, 2, 4}) {
     const local_ranks all(count);
     for (const velo_sequence_kind kind : kinds)
@@ -371,14 +378,15 @@ TEST_CASE("random plans compute the attention of the whole sequence") {
   for (int i = 0; i < count; ++i) {
     const std::int64_t cp = 1 + up_to(7), kv = 1 + up_to(3);
     attention_case of =
-        case_of(static_cast<velo_sequence_kind>(up_to(3)), cp, up_to(70), kv * (1 + up_to(3)), kv);
+        case_of(static_cast<velo_sequence_kind>(up_to(5)), cp, up_to(70), kv * (1 + up_to(3)), kv);
     velo_sequence_desc& d = of.desc;
     d.causal = up_to(3) == 0 ? 0 : 1;
     d.kv_cache = 0;
-    if (d.kind == VELO_SEQUENCE_HYBRID) {
+    if (d.kind == VELO_SEQUENCE_HYBRID || d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE) {
       for (const std::int64_t u : {4, 3, 2})
         if (cp % u == 0 && u < cp && u <= d.heads) d.ulysses = u;
-      if (d.ulysses == 1) d.kind = VELO_SEQUENCE_RING;
+      if (d.ulysses == 1)
+        d.kind = d.kind == VELO_SEQUENCE_HYBRID ? VELO_SEQUENCE_RING : VELO_SEQUENCE_ADAPTIVE;
     }
     if (d.kind == VELO_SEQUENCE_ULYSSES && d.heads < cp) d.heads *= cp, d.kv_heads = d.heads;
     if (d.kind == VELO_SEQUENCE_RING || d.kind == VELO_SEQUENCE_HYBRID) {

@@ -63,44 +63,6 @@ TEST_CASE("context_parallel_attention refuses what does not fit, by name, and le
   all.require_barrier();  // no peer was left waiting
 }
 
-TEST_CASE("adaptive plans are refused by name, and leave peers alone") {
-  for (const velo_sequence_kind kind : {VELO_SEQUENCE_ADAPTIVE, VELO_SEQUENCE_HYBRID_ADAPTIVE}) {
-    attention_case of = case_of(kind, 4, 24, 4, 2);
-    if (kind == VELO_SEQUENCE_HYBRID_ADAPTIVE) of.desc.ulysses = 2;
-    const local_ranks all(4);
-    const plan_of made(of), ring(case_of(VELO_SEQUENCE_RING, 4, 24, 4, 2));
-    const heads_of_rows q(f32, 1, 6, 4, 8), k(f32, 1, 6, 2, 8), y(f32, 1, 6, 4, 8),
-        dk(f32, 1, 6, 2, 8), untouched(f32, 1, 6, 4, 8), untouched_keys(f32, 1, 6, 2, 8);
-    const velo_tensor query = q.view(), key = k.view(), out = y.view(), dkey = dk.view();
-    std::vector<float> numbers(24, 1);
-    static const std::int64_t shape[] = {1, 4, 6}, count = 24;
-    velo_tensor statistics = view_of(numbers.data(), f32, count);
-    statistics.ndim = 3, statistics.shape = shape;
-    const auto require_named = [](velo_status done) {
-      CHECK(done == VELO_ERR_UNSUPPORTED);
-      CHECK(last_record().argument == "args.plan");
-      CHECK(last_record().got.find("VELO_SEQUENCE_ADAPTIVE") == 0);
-    };
-    velo_context_parallel_attention_args forward = VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT;
-    forward.group = all.group(0), forward.plan = made.plan;
-    forward.query = &query, forward.key = forward.value = &key, forward.attention_out = &out;
-    require_named(velo_context_parallel_attention(all.stream(0), &forward));
-    velo_context_parallel_attention_backward_args back =
-        VELO_CONTEXT_PARALLEL_ATTENTION_BACKWARD_ARGS_INIT;
-    back.group = all.group(0), back.plan = made.plan;
-    back.query = back.dy = back.attention_out = &query, back.key = back.value = &key;
-    back.softmax_max = back.softmax_sum = &statistics;
-    back.dquery = &out, back.dkey = back.dvalue = &dkey;
-    require_named(velo_context_parallel_attention_backward(all.stream(0), &back));
-    CHECK((y.same_bits(untouched) && dk.same_bits(untouched_keys)));
-    all.require_barrier();  // no peer was left waiting
-    const attention_case right = case_of(VELO_SEQUENCE_RING, 4, 24, 4, 2);
-    const whole_attention whole(right);
-    parts now = parts_of(right, whole, ring.plan);  // the group is as it was
-    all.require([&](const rank_of_group& me) { return now[at(me.rank)]->run(me); });
-  }
-}
-
 TEST_CASE("the gradient asks for what the forward kept") {
   const local_ranks all(2);
   const attention_case of = case_of(VELO_SEQUENCE_ULYSSES, 2, 12, 4, 2);
