@@ -39,17 +39,15 @@ struct normed_rows {
   const norm_kernels& kernels;
   const T* x;
   const float* gamma;
-  float* rstd;         // to be written, or null
-  const float* known;  // to be used, or null
+  float* rstd;                  // to be written, or null
+  const row_statistics* known;  // to be used, or null
   std::int64_t n;
   float epsilon;
 
   void write(std::int64_t first, std::int64_t count, T* to) const {
-    norm_slice<T> slice{
-        x + first * n, gamma, nullptr, to,   nullptr, rstd == nullptr ? nullptr : rstd + first,
-        count,         n,     epsilon, false};
-    if (known != nullptr) slice.known_rstd = known + first;
-    kernels.forward(slice);
+    kernels.forward(norm_slice<T>{x + first * n, gamma, nullptr, to, nullptr,
+                                  rstd == nullptr ? nullptr : rstd + first, count, n, epsilon,
+                                  false, known == nullptr ? nullptr : known + first});
   }
   void write_all(std::int64_t rows, T* to, core::execution& on) const {
     const row_slices slices = slice_rows(rows, n * static_cast<std::int64_t>(sizeof(T)));
@@ -183,8 +181,9 @@ void run_backward_typed(const velo_rms_norm_matmul_backward_args& a, const produ
     normalize_backward<T>(call, {p.m, p.k, 1}, gamma, nullptr, nullptr, norms, on);
   }
   if (a.dweight != nullptr) {
-    const normed_rows<T> again{
-        norms, data<const T>(a.x), gamma, nullptr, data<const float>(a.rstd), p.k, 0};
+    auto* known = on.scratch.take<row_statistics>(static_cast<std::size_t>(p.m));
+    for (std::int64_t r = 0; r < p.m; ++r) known[r] = {0, double{data<const float>(a.rstd)[r]}};
+    const normed_rows<T> again{norms, data<const T>(a.x), gamma, nullptr, known, p.k, 0};
     again.write_all(p.m, rows, on);
   }
   multiply_gradients(

@@ -3,6 +3,8 @@
 //
 // norm.inl has the loops, norm_ref.hpp the reference, norm_rows.hpp cuts rows into slices. No mean:
 // rms_norm. The fused norms (dropout_add_norm.hpp) run the same loops from and to a row of floats.
+// Ranks that share rows (sched/parallel/parallel_norm.cpp) sum their parts of a row first, and give
+// a slice the numbers of the whole row.
 #pragma once
 
 #include <stdint.h>
@@ -10,6 +12,11 @@
 #include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
+
+// The mean (layer_norm only) and rstd of a row.
+struct row_statistics {
+  double mean, rstd;
+};
 
 // Rows of X become rows of T.
 template <class X, class T>
@@ -23,9 +30,13 @@ struct norm_rows {
   int64_t rows;
   int64_t n;
   float epsilon;
-  bool bypass;  // write y around the cache
-  // One a row, that of an earlier call: it is not computed again; nullptr: it is. rms_norm only.
-  const float* known_rstd = nullptr;
+  bool bypass;                            // write y around the cache
+  const row_statistics* known = nullptr;  // one a row; nullptr: they are computed
+};
+
+// The means over a row of dy * gamma * (x - mean) and, layer_norm only, of dy * gamma.
+struct row_gradient_means {
+  double dot, sum;
 };
 
 // The gradient of rows of X, given that of rows of T, as rows of D.
@@ -41,7 +52,32 @@ struct norm_gradient_rows {
   float* dbeta;   // the same; layer_norm only, and beside dgamma
   int64_t rows;
   int64_t n;
-  bool bypass;  // write dx around the cache
+  bool bypass;                                // write dx around the cache
+  const row_gradient_means* known = nullptr;  // one a row; nullptr: they are computed
+};
+
+// The sums of parts of rows, from which the statistics of the whole rows follow: of squares or, in
+// a layer_norm, of squares around the part's own mean, then of the elements.
+template <class T>
+struct norm_sums {
+  const T* x;
+  double* sums;  // one a row, or two (layer_norm)
+  int64_t rows;
+  int64_t n;
+  float epsilon;
+};
+
+// The sums of parts of rows, from which row_gradient_means of the whole rows follow.
+template <class T>
+struct norm_gradient_sums {
+  const T* dy;
+  const T* x;
+  const float* gamma;  // n
+  const float* mean;   // one a row; layer_norm only
+  const float* rstd;   // one a row
+  double* sums;        // one a row, or two (layer_norm)
+  int64_t rows;
+  int64_t n;
 };
 
 // A block of columns of a gradient summed over rows: the sum of the slices' partial rows.
@@ -63,6 +99,8 @@ struct norm_kernels {
   of_each_dtype<norm_slice> forward;
   of_each_dtype<norm_backward_slice> backward;
   void (*columns)(const norm_columns&);
+  of_each_dtype<norm_sums> sums;
+  of_each_dtype<norm_gradient_sums> gradient_sums;
 };
 
 }  // namespace velo::ops

@@ -96,6 +96,41 @@ VELO_INLINE row_moments moments_of(const X* x, int64_t n) {
 // A mean square below this may have lost squares to underflow; a gradient needs rstd^2 as well.
 constexpr float least_square = 0x1p-120f, least_rstd = 0x1p-40f, most_rstd = 0x1p40f;
 
+// Whether squares of mean `square` left the range of float32. A mean that overflows makes the
+// square NaN.
+template <bool Centered>
+VELO_INLINE bool exceeds_float(float square) {
+  return Centered ? !(square >= least_square && square <= __FLT_MAX__)
+                  : square < least_square || square > __FLT_MAX__;
+}
+
+VELO_INLINE bool fits(float rstd) {
+  return !(rstd < least_rstd || rstd > most_rstd);
+}
+
+// The moments of a row whose mean is known.
+VELO_INLINE row_moments split_mean(double mean) {
+  const auto near = static_cast<float>(mean);
+  return {near, static_cast<float>(mean - static_cast<double>(near)), 0};
+}
+
+template <bool Centered, const norm_kernels& Reference, class T>
+void sums(const norm_sums<T>& s) {
+  constexpr int count = Centered ? 2 : 1;
+  const auto n = static_cast<double>(s.n);
+  for (int64_t r = 0; r < s.rows; ++r) {
+    const T* x = s.x + r * s.n;
+    double* to = s.sums + r * count;
+    const row_moments row = s.n == 0 ? row_moments{0, 0, 0} : moments_of<Centered>(x, s.n);
+    if (__builtin_expect(exceeds_float<Centered>(row.square + s.epsilon), false)) {
+      Reference.sums(norm_sums<T>{x, to, 1, s.n, s.epsilon});
+      continue;
+    }
+    to[0] = n * static_cast<double>(row.square);
+    if (Centered) to[1] = n * (static_cast<double>(row.mean) + static_cast<double>(row.rest));
+  }
+}
+
 // Far: 16 KiB ahead and into L2, as long rows need. Short rows prefetch the next one into L1.
 template <bool Far>
 VELO_INLINE void fetch(const void* p) {
@@ -112,18 +147,26 @@ VELO_INLINE void forward_slice(const norm_rows<X, T>& s, int64_t ahead, const In
   for (int64_t r = 0; r < s.rows; ++r) {
     const X* x = s.x + r * s.n;
     T* y = s.y + r * s.n;
-    const bool known = !Centered && s.known_rstd != nullptr;
-    const row_moments row = known ? row_moments{0, 0, 1} : moments_of<Centered>(x, s.n);
-    const float square = row.square + s.epsilon;
-    // A mean that overflows makes the square NaN.
-    const bool exceeds = Centered ? !(square >= least_square && square <= __FLT_MAX__)
-                                  : square < least_square || square > __FLT_MAX__;
+    row_moments row;
+    float rstd, mean_of_row;
+    bool exceeds;
+    if (s.known != nullptr) {
+      row = split_mean(s.known[r].mean);
+      rstd = static_cast<float>(s.known[r].rstd);
+      mean_of_row = row.mean;
+      exceeds = !fits(rstd);
+    } else {
+      row = moments_of<Centered>(x, s.n);
+      const float square = row.square + s.epsilon;
+      exceeds = exceeds_float<Centered>(square);
+      rstd = 1.0f / __builtin_sqrtf(square);
+      mean_of_row = row.mean + row.rest;
+    }
     if (__builtin_expect(exceeds, false)) {
       in_double(r);
       continue;
     }
-    const float rstd = known ? s.known_rstd[r] : 1.0f / __builtin_sqrtf(square);
-    if (Centered && s.mean != nullptr) s.mean[r] = row.mean + row.rest;
+    if (Centered && s.mean != nullptr) s.mean[r] = mean_of_row;
     if (s.rstd != nullptr) s.rstd[r] = rstd;
     const v::vec scale = v::set(rstd), mean = v::set(row.mean), rest = v::set(row.rest);
     const auto value = [&](v::vec a, v::vec gamma, v::vec beta) __attribute__((always_inline)) {
@@ -188,13 +231,10 @@ VELO_INLINE float dot_of_block(const T* dy, const X* x, const float* gamma, floa
   return v::sum(s0 + s1);
 }
 
-struct row_slope {
-  v::vec scale, slope, shift, mean;
-};
-
+// The sums of which row_gradient_means are the means.
 template <bool Centered, class T, class X>
-VELO_INLINE row_slope slope_of(const T* dy, const X* x, const float* gamma, float mean, float rstd,
-                               int64_t n) {
+VELO_INLINE row_gradient_means gradient_sums_of(const T* dy, const X* x, const float* gamma,
+                                                float mean, int64_t n) {
   double sum = 0;
   const double dot = sum_blocks(n, [&](int64_t i, int64_t m) {
     float g = 0;
@@ -202,9 +242,45 @@ VELO_INLINE row_slope slope_of(const T* dy, const X* x, const float* gamma, floa
     sum += static_cast<double>(g);
     return d;
   });
-  const auto count = static_cast<double>(n);
-  return {v::set(rstd), v::set(-rstd * static_cast<float>(dot / count) * rstd * rstd),
-          v::set(static_cast<float>(sum / count)), v::set(mean)};
+  return {dot, sum};
+}
+
+template <bool Centered, const norm_kernels& Reference, class T>
+void gradient_sums(const norm_gradient_sums<T>& s) {
+  constexpr int count = Centered ? 2 : 1;
+  for (int64_t r = 0; r < s.rows; ++r) {
+    const T *dy = s.dy + r * s.n, *x = s.x + r * s.n;
+    double* to = s.sums + r * count;
+    if (__builtin_expect(!fits(s.rstd[r]), false)) {
+      Reference.gradient_sums(norm_gradient_sums<T>{dy, x, s.gamma, Centered ? s.mean + r : nullptr,
+                                                    s.rstd + r, to, 1, s.n});
+      continue;
+    }
+    const row_gradient_means all =
+        gradient_sums_of<Centered>(dy, x, s.gamma, Centered ? s.mean[r] : 0.0f, s.n);
+    to[0] = all.dot;
+    if (Centered) to[1] = all.sum;
+  }
+}
+
+struct row_slope {
+  v::vec scale, slope, shift, mean;
+};
+
+// Of row r.
+template <bool Centered, class T, class X, class D>
+VELO_INLINE row_slope slope_of(const norm_gradient_rows<T, X, D>& s, int64_t r) {
+  const float mean = Centered ? s.mean[r] : 0.0f, rstd = s.rstd[r];
+  row_gradient_means of;
+  if (s.known != nullptr) {
+    of = s.known[r];
+  } else {
+    of = gradient_sums_of<Centered>(s.dy + r * s.n, s.x + r * s.n, s.gamma, mean, s.n);
+    const auto count = static_cast<double>(s.n);
+    of = {of.dot / count, of.sum / count};
+  }
+  return {v::set(rstd), v::set(-rstd * static_cast<float>(of.dot) * rstd * rstd),
+          v::set(static_cast<float>(of.sum)), v::set(mean)};
 }
 
 // Computes `Rows` rows of the gradient at once, so that gamma and the partial sums of dgamma are
@@ -218,10 +294,7 @@ VELO_INLINE void backward_rows_at(const norm_gradient_rows<T, X, D>& s, int64_t 
   const int64_t n = s.n;
   row_slope by[Rows];
 #pragma GCC unroll 4
-  for (int k = 0; k < Rows; ++k) {
-    by[k] = slope_of<Centered>(dy + k * n, x + k * n, s.gamma, Centered ? s.mean[r + k] : 0.0f,
-                               s.rstd[r + k], n);
-  }
+  for (int k = 0; k < Rows; ++k) by[k] = slope_of<Centered>(s, r + k);
   const auto centered = [&](v::vec a, int k) __attribute__((always_inline)) {
     return Centered ? a - by[k].mean : a;
   };
@@ -279,10 +352,6 @@ VELO_INLINE void backward_rows_at(const norm_gradient_rows<T, X, D>& s, int64_t 
   }
 }
 
-VELO_INLINE bool fits(float rstd) {
-  return !(rstd < least_rstd || rstd > most_rstd);
-}
-
 template <bool Centered, bool Bypass, bool Gain, class T, class X, class D, class InDouble>
 VELO_INLINE void backward_slice(const norm_gradient_rows<T, X, D>& s, const InDouble& in_double) {
   for (int64_t r = 0; r < s.rows;) {
@@ -316,6 +385,7 @@ void forward(const norm_slice<T>& s) {
     row.y = s.y + r * s.n;
     row.mean = s.mean == nullptr ? nullptr : s.mean + r;
     row.rstd = s.rstd == nullptr ? nullptr : s.rstd + r;
+    row.known = s.known == nullptr ? nullptr : s.known + r;
     row.rows = 1;
     Reference.forward(row);
   };
@@ -333,6 +403,7 @@ void backward(const norm_backward_slice<T>& s) {
     row.mean = s.mean == nullptr ? nullptr : s.mean + r;
     row.rstd = s.rstd + r;
     row.dx = s.dx + r * s.n;
+    row.known = s.known == nullptr ? nullptr : s.known + r;
     row.rows = 1;
     Reference.backward(row);
   };
@@ -352,4 +423,8 @@ constexpr norm_kernels kernels_of = {
      forward<Centered, Reference, simd::f16>},
     {backward<Centered, Reference, float>, backward<Centered, Reference, simd::bf16>,
      backward<Centered, Reference, simd::f16>},
-    columns};
+    columns,
+    {sums<Centered, Reference, float>, sums<Centered, Reference, simd::bf16>,
+     sums<Centered, Reference, simd::f16>},
+    {gradient_sums<Centered, Reference, float>, gradient_sums<Centered, Reference, simd::bf16>,
+     gradient_sums<Centered, Reference, simd::f16>}};

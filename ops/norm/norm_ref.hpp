@@ -10,28 +10,78 @@
 
 namespace velo::ops::reference {
 
+// Of a row: the sum of its elements (layer_norm only) and that of squares around its mean.
+struct row_sums {
+  double sum = 0, squares = 0;
+};
+template <bool Centered, class X>
+row_sums sums_of(const X* x, std::int64_t n) {
+  using simd::to_float;
+  row_sums all;
+  for (std::int64_t i = 0; Centered && i < n; ++i) all.sum += static_cast<double>(to_float(x[i]));
+  const double mean = Centered && n != 0 ? all.sum / static_cast<double>(n) : 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double centered = to_float(x[i]) - mean;
+    all.squares += centered * centered;
+  }
+  return all;
+}
+
+template <bool Centered, class T>
+void sum_rows(const norm_sums<T>& s) {
+  constexpr int count = Centered ? 2 : 1;
+  for (std::int64_t r = 0; r < s.rows; ++r) {
+    const row_sums all = sums_of<Centered>(s.x + r * s.n, s.n);
+    s.sums[r * count] = all.squares;
+    if (Centered) s.sums[r * count + 1] = all.sum;
+  }
+}
+
 template <bool Centered, class X, class T>
 void normalize(const norm_rows<X, T>& s) {
   using simd::to_float;
   const auto n = static_cast<double>(s.n);
   for (std::int64_t r = 0; r < s.rows; ++r) {
     const X* x = s.x + r * s.n;
-    double mean = 0, squares = 0;
-    for (std::int64_t i = 0; Centered && i < s.n; ++i) mean += static_cast<double>(to_float(x[i]));
-    mean /= Centered ? n : 1;
-    for (std::int64_t i = 0; i < s.n; ++i) {
-      const double centered = to_float(x[i]) - mean;
-      squares += centered * centered;
+    row_statistics of;
+    if (s.known != nullptr) {
+      of = s.known[r];
+    } else {
+      const row_sums all = sums_of<Centered>(x, s.n);
+      of = {all.sum / n, 1 / std::sqrt(all.squares / n + s.epsilon)};
     }
-    const double rstd = !Centered && s.known_rstd != nullptr
-                            ? static_cast<double>(s.known_rstd[r])
-                            : 1 / std::sqrt(squares / n + s.epsilon);
+    const double mean = of.mean, rstd = of.rstd;
     if (Centered && s.mean != nullptr) s.mean[r] = static_cast<float>(mean);
     if (s.rstd != nullptr) s.rstd[r] = static_cast<float>(rstd);
     for (std::int64_t i = 0; i < s.n; ++i) {
       const double scaled = (to_float(x[i]) - mean) * rstd * s.gamma[i];
       simd::assign(s.y[r * s.n + i], Centered ? scaled + s.beta[i] : scaled);
     }
+  }
+}
+
+// Of a row: the sums of dy * gamma * (x - mean) and, layer_norm only, of dy * gamma.
+template <bool Centered, class T, class X>
+row_gradient_means gradient_sums_of(const T* dy, const X* x, const float* gamma, double mean,
+                                    std::int64_t n) {
+  using simd::to_float;
+  row_gradient_means all = {0, 0};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double g = static_cast<double>(to_float(dy[i])) * gamma[i];
+    if (Centered) all.sum += g;
+    all.dot += g * (to_float(x[i]) - mean);
+  }
+  return all;
+}
+
+template <bool Centered, class T>
+void sum_gradient_rows(const norm_gradient_sums<T>& s) {
+  constexpr int count = Centered ? 2 : 1;
+  for (std::int64_t r = 0; r < s.rows; ++r) {
+    const row_gradient_means all = gradient_sums_of<Centered>(
+        s.dy + r * s.n, s.x + r * s.n, s.gamma, Centered ? static_cast<double>(s.mean[r]) : 0, s.n);
+    s.sums[r * count] = all.dot;
+    if (Centered) s.sums[r * count + 1] = all.sum;
   }
 }
 
@@ -43,13 +93,14 @@ void normalize_backward(const norm_gradient_rows<T, X, D>& s) {
     const X* x = s.x + r * s.n;
     const T* dy = s.dy + r * s.n;
     const double rstd = s.rstd[r], mean = Centered ? static_cast<double>(s.mean[r]) : 0;
-    double sum = 0, dot = 0;
-    for (std::int64_t i = 0; i < s.n; ++i) {
-      const double g = static_cast<double>(to_float(dy[i])) * s.gamma[i];
-      sum += g;
-      dot += g * (to_float(x[i]) - mean);
+    row_gradient_means of;
+    if (s.known != nullptr) {
+      of = s.known[r];
+    } else {
+      of = gradient_sums_of<Centered>(dy, x, s.gamma, mean, s.n);
+      of = {of.dot / n, of.sum / n};
     }
-    const double slope = rstd * rstd * rstd * dot / n, shift = Centered ? rstd * sum / n : 0;
+    const double slope = rstd * rstd * rstd * of.dot, shift = rstd * of.sum;
     for (std::int64_t i = 0; i < s.n; ++i) {
       const double g = to_float(dy[i]), centered = to_float(x[i]) - mean;
       if (s.dgamma != nullptr) {
@@ -76,6 +127,9 @@ constexpr norm_kernels norm = {
     {normalize_backward<Centered, float, float, float>,
      normalize_backward<Centered, simd::bf16, simd::bf16, simd::bf16>,
      normalize_backward<Centered, simd::f16, simd::f16, simd::f16>},
-    add_columns};
+    add_columns,
+    {sum_rows<Centered, float>, sum_rows<Centered, simd::bf16>, sum_rows<Centered, simd::f16>},
+    {sum_gradient_rows<Centered, float>, sum_gradient_rows<Centered, simd::bf16>,
+     sum_gradient_rows<Centered, simd::f16>}};
 
 }  // namespace velo::ops::reference

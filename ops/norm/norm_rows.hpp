@@ -94,9 +94,11 @@ struct norm_gains {
   const float *gamma, *beta;
 };
 
+// known: of each row, or nullptr.
 template <class T, class Args>
 void normalize(const Args& a, const norm_problem& p, const norm_gains& by, float* mean,
-               const norm_kernels& kernels, core::execution& on) {
+               const norm_kernels& kernels, core::execution& on,
+               const row_statistics* known = nullptr) {
   const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
   const row_slices slices = slice_rows(p.rows, row_bytes);
   const bool bypass = bypass_cache(data<T>(a.y), p.rows, row_bytes, on);
@@ -106,15 +108,16 @@ void normalize(const Args& a, const norm_problem& p, const norm_gains& by, float
     kernels.forward(norm_slice<T>{
         data<const T>(a.x) + first * p.n, by.gamma, by.beta, data<T>(a.y) + first * p.n,
         mean == nullptr ? nullptr : mean + first, rstd == nullptr ? nullptr : rstd + first,
-        slices.count(task), p.n, static_cast<float>(a.epsilon), bypass});
+        slices.count(task), p.n, static_cast<float>(a.epsilon), bypass,
+        known == nullptr ? nullptr : known + first});
   });
 }
 
-// mean, dbeta: nullptr of an rms_norm.
+// mean, dbeta: nullptr of an rms_norm. known: of each row, or nullptr.
 template <class T, class Args>
 void normalize_backward(const Args& a, const norm_problem& p, const float* gamma, const float* mean,
-                        const velo_tensor* dbeta, const norm_kernels& kernels,
-                        core::execution& on) {
+                        const velo_tensor* dbeta, const norm_kernels& kernels, core::execution& on,
+                        const row_gradient_means* known = nullptr) {
   const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
   const row_slices slices = slices_of_gradient(p);
   const bool sums = a.dgamma != nullptr || dbeta != nullptr;
@@ -127,7 +130,7 @@ void normalize_backward(const Args& a, const norm_problem& p, const float* gamma
         data<const T>(a.dy) + first * p.n, data<const T>(a.x) + first * p.n, gamma,
         mean == nullptr ? nullptr : mean + first, data<const float>(a.rstd) + first,
         data<T>(a.dx) + first * p.n, gains.begin(task), biases.begin(task), slices.count(task), p.n,
-        bypass});
+        bypass, known == nullptr ? nullptr : known + first});
   });
   gains.add_to(a.dgamma, a.accumulate != 0, kernels.columns, on);
   biases.add_to(dbeta, a.accumulate != 0, kernels.columns, on);

@@ -1,17 +1,16 @@
 // parallel_rms_norm, parallel_layer_norm and their gradients: rows whose elements are cut between
 // ranks, as 2D tensor parallelism cuts the hidden dimension.
 //
-// A pass over x, or over x and dy, gives one or two sums a row; an all_gather brings those of all
-// ranks to each, which adds them in rank order, so that all have the same bits; a second pass
-// writes. Arithmetic is in double, of elements that are widened to float32 a block at a time, so
-// the loops exist once. A layer_norm exchanges sums of squares around each rank's own mean: those
-// around 0 would cancel where the mean is large. Not vectorized by hand: these operators are
-// secondary. Cost: two reads of the inputs, one write, 8 or 16 bytes a row and rank.
-#include <algorithm>
+// The kernels of the whole norms (ops/norm) take the sums of this rank's parts of the rows; an
+// all_gather brings those of all ranks to each, which adds them in rank order in double, so that
+// all have the same bits; then the same kernels write, given the numbers of whole rows. A
+// layer_norm exchanges sums of squares around each rank's own mean: those around 0 would cancel
+// where the mean is large. Cost: two reads of the inputs, the second from memory again where they
+// exceed the caches, one write, 8 or 16 bytes a row and rank.
 #include <cmath>
 #include <cstring>
 
-#include "ops/elementwise/cast.hpp"
+#include "ops/norm/layer_norm.hpp"
 #include "ops/norm/norm_rows.hpp"
 #include "ops/norm/rms_norm.hpp"
 #include "ops/operator/kernels_at.hpp"
@@ -80,69 +79,6 @@ void drop(const problem& p) noexcept {
   if (p.in.group != nullptr) p.in.group->drop(p.in.ticket, exchange_of(p));
 }
 
-// ---- elements ----
-
-constexpr std::int64_t block = 512;  // elements that are widened at a time
-using buffer = float[block];
-
-// Rows of a tensor, read and written as float32.
-class rows_of {
- public:
-  rows_of(const velo_tensor* t, std::int64_t n, bool plain, core::isa isa)
-      : t_(*t),
-        bytes_(t->dtype.bits / 8),
-        n_(n),
-        casts_(ops::kernels_at<ops::cast_kernels>(ops::cast_kernel_list,
-                                                  plain ? core::isa::scalar : isa)) {}
-
-  // Elements of a row from `first` on: in place, or widened into `to`.
-  const float* read(std::int64_t row, std::int64_t first, std::int64_t count, buffer& to) const {
-    char* from = place(row, first);
-    if (t_.dtype == ops::bf16)
-      casts_.bf16_to_f32({reinterpret_cast<simd::bf16*>(from), to, count, false});
-    else if (t_.dtype == ops::f16)
-      casts_.f16_to_f32({reinterpret_cast<simd::f16*>(from), to, count, false});
-    else
-      return reinterpret_cast<float*>(from);
-    return to;
-  }
-  void write(std::int64_t row, std::int64_t first, std::int64_t count, const buffer& from) const {
-    char* to = place(row, first);
-    if (t_.dtype == ops::bf16)
-      casts_.f32_to_bf16({from, reinterpret_cast<simd::bf16*>(to), count, false});
-    else if (t_.dtype == ops::f16)
-      casts_.f32_to_f16({from, reinterpret_cast<simd::f16*>(to), count, false});
-    else
-      std::memcpy(to, from, sizeof(float) * at(count));
-  }
-
- private:
-  char* place(std::int64_t row, std::int64_t first) const {
-    return ops::data<char>(&t_) + (row * n_ + first) * bytes_;
-  }
-  const velo_tensor& t_;
-  const std::int64_t bytes_, n_;
-  const ops::cast_kernels& casts_;
-};
-
-// body(first, count) for the blocks of a row.
-template <class Body>
-void each_block(std::int64_t n, const Body& body) {
-  for (std::int64_t first = 0; first < n; first += block) body(first, std::min(block, n - first));
-}
-
-// The sum of term(i) in double, in an order that depends on n alone.
-template <class Term>
-double sum_of(std::int64_t n, const Term& term) {
-  constexpr int lanes = 8;
-  double sums[lanes] = {};
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    for (int lane = 0; lane < lanes; ++lane) sums[lane] += term(i + lane);
-  for (; i < n; ++i) sums[0] += term(i);
-  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
-
 // ---- sums of all ranks ----
 
 // What each rank sent: its width, and for each row a product (of squares, or of the gradient) and,
@@ -152,19 +88,27 @@ class row_sums {
   row_sums(const double* all, const problem& p) : all_(all), p_(p) {
     for (int r = 0; r < p.in.size(); ++r) width_ += width(r);
   }
-  double width() const { return width_; }
-  double sum(std::int64_t row) const {
+  ops::row_statistics statistics(std::int64_t row, double epsilon) const {
+    const double mean = p_.centered ? total(row, 1) / width_ : 0;
+    const double squares = p_.centered ? squares_around(row, mean) : total(row, 0);
+    return {mean, 1 / std::sqrt(squares / width_ + epsilon)};
+  }
+  ops::row_gradient_means gradient_means(std::int64_t row) const {
+    return {total(row, 0) / width_, p_.centered ? total(row, 1) / width_ : 0};
+  }
+
+ private:
+  double width(int rank) const { return all_[rank * p_.sent()]; }
+  const double* of(int rank, std::int64_t row) const {
+    return all_ + rank * p_.sent() + 1 + row * p_.sums();
+  }
+  double total(std::int64_t row, int which) const {
     double all = 0;
-    for (int r = 0; r < p_.in.size(); ++r) all += of(r, row)[1];
+    for (int r = 0; r < p_.in.size(); ++r) all += of(r, row)[which];
     return all;
   }
-  double products(std::int64_t row) const {
-    double all = 0;
-    for (int r = 0; r < p_.in.size(); ++r) all += of(r, row)[0];
-    return all;
-  }
-  // Of squares around `mean`, where each rank has those around its own.
-  double squares(std::int64_t row, double mean) const {
+  // Each rank has the squares around its own mean.
+  double squares_around(std::int64_t row, double mean) const {
     double all = 0;
     for (int r = 0; r < p_.in.size(); ++r) {
       if (width(r) == 0) continue;
@@ -174,11 +118,6 @@ class row_sums {
     return all;
   }
 
- private:
-  double width(int rank) const { return all_[rank * p_.sent()]; }
-  const double* of(int rank, std::int64_t row) const {
-    return all_ + rank * p_.sent() + 1 + row * p_.sums();
-  }
   const double* all_;
   const problem& p_;
   double width_ = 0;
@@ -206,20 +145,34 @@ void in_two_passes(const problem& p, core::execution& on, const Sum& sum, const 
                     [&](comm::transport& link, core::arena& scratch) { passes(scratch, &link); });
 }
 
-// body(row) for all rows, a task for each slice.
+// body(first, count) for slices of rows, each a task.
 template <class Body>
-void each_row(const problem& p, const velo_tensor& x, core::execution& on, const Body& body) {
+void each_slice(const problem& p, const velo_tensor& x, core::execution& on, const Body& body) {
   const ops::row_slices slices =
       ops::slice_rows(p.norm.rows, p.norm.n * ops::element_bytes(x.dtype));
-  on.threads(slices.tasks(), [&](std::int64_t task, int) {
-    const std::int64_t first = slices.begin(task);
-    for (std::int64_t r = first; r < first + slices.count(task); ++r) body(r);
-  });
+  on.threads.slices(slices.tasks(),
+                    [&](std::int64_t task, int) { body(slices.begin(task), slices.count(task)); });
 }
 
-// gamma as float32, 1 where it is left out. Without rows there may be no room for n elements.
-const float* gains_of(const velo_tensor* gamma, const problem& p, core::execution& turn) {
-  return p.norm.rows == 0 ? nullptr : ops::widened_or(gamma, p.norm.n, 1, turn);
+// number(row) of all rows.
+template <class Number>
+auto* of_each_row(const problem& p, core::execution& turn, const Number& number) {
+  auto* all = turn.scratch.take<decltype(number(0))>(at(p.norm.rows));
+  for (std::int64_t r = 0; r < p.norm.rows; ++r) all[r] = number(r);
+  return all;
+}
+
+// gamma or beta as float32, `otherwise` where it is left out. Without rows there may be no room for
+// n elements.
+const float* gains_of(const velo_tensor* gain, const problem& p, float otherwise,
+                      core::execution& turn) {
+  return p.norm.rows == 0 ? nullptr : ops::widened_or(gain, p.norm.n, otherwise, turn);
+}
+
+const ops::norm_kernels& kernels_of(const problem& p, const norm_kernel& kernel, core::isa isa) {
+  return ops::kernels_at<ops::norm_kernels>(
+      p.centered ? ops::layer_norm_kernel_list : ops::rms_norm_kernel_list,
+      kernel.plain ? core::isa::scalar : isa);
 }
 
 // ---- forward ----
@@ -230,57 +183,30 @@ struct forward_call {
   double epsilon;
 };
 
-void sum_row(const rows_of& x, const problem& p, std::int64_t row, double* to) {
-  const std::int64_t n = p.norm.n;
-  buffer wide;
-  double sum = 0, squares = 0;
-  if (p.centered) {
-    each_block(n, [&](std::int64_t first, std::int64_t count) {
-      const float* a = x.read(row, first, count, wide);
-      sum += sum_of(count, [a](std::int64_t i) { return static_cast<double>(a[i]); });
+template <class T>
+void run_typed(const forward_call& a, const problem& p, const norm_kernel& kernel,
+               core::execution& on) {
+  const ops::norm_kernels& kernels = kernels_of(p, kernel, on.isa);
+  const auto sum = [&](double* own, core::execution& turn) {
+    each_slice(p, *a.x, turn, [&](std::int64_t first, std::int64_t count) {
+      kernels.sums(ops::norm_sums<T>{ops::data<const T>(a.x) + first * p.norm.n,
+                                     own + first * p.sums(), count, p.norm.n,
+                                     static_cast<float>(a.epsilon)});
     });
-    to[1] = sum;
-  }
-  const double mean = n == 0 ? 0 : sum / static_cast<double>(n);
-  each_block(n, [&](std::int64_t first, std::int64_t count) {
-    const float* a = x.read(row, first, count, wide);
-    squares += sum_of(count, [a, mean](std::int64_t i) {
-      const double apart = static_cast<double>(a[i]) - mean;
-      return apart * apart;
-    });
-  });
-  to[0] = squares;
+  };
+  const auto write = [&](const row_sums& all, core::execution& turn) {
+    const ops::norm_gains by{gains_of(a.gamma, p, 1, turn),
+                             p.centered ? gains_of(a.beta, p, 0, turn) : nullptr};
+    const auto* known =
+        of_each_row(p, turn, [&](std::int64_t r) { return all.statistics(r, a.epsilon); });
+    float* mean = a.mean == nullptr ? nullptr : ops::data<float>(a.mean);
+    ops::normalize<T>(a, p.norm, by, mean, kernels, turn, known);
+  };
+  in_two_passes(p, on, sum, write);
 }
 
 void run(const forward_call& a, const problem& p, const norm_kernel& kernel, core::execution& on) {
-  const std::int64_t n = p.norm.n;
-  const rows_of x(a.x, n, kernel.plain, on.isa);
-  const auto sum = [&](double* own, core::execution& turn) {
-    each_row(p, *a.x, turn, [&](std::int64_t r) { sum_row(x, p, r, own + r * p.sums()); });
-  };
-  const auto write = [&](const row_sums& all, core::execution& turn) {
-    const float* gamma = gains_of(a.gamma, p, turn);
-    const float* beta =
-        a.beta == nullptr || p.norm.rows == 0 ? nullptr : ops::widened(*a.beta, turn);
-    const rows_of y(a.y, n, kernel.plain, on.isa);
-    each_row(p, *a.x, turn, [&](std::int64_t r) {
-      const double mean = p.centered ? all.sum(r) / all.width() : 0;
-      const double squares = p.centered ? all.squares(r, mean) : all.products(r);
-      const double rstd = 1 / std::sqrt(squares / all.width() + a.epsilon);
-      if (a.mean != nullptr) ops::data<float>(a.mean)[r] = static_cast<float>(mean);
-      if (a.rstd != nullptr) ops::data<float>(a.rstd)[r] = static_cast<float>(rstd);
-      buffer wide, made;
-      each_block(n, [&](std::int64_t first, std::int64_t count) {
-        const float* from = x.read(r, first, count, wide);
-        for (std::int64_t i = 0; i < count; ++i)
-          made[i] = static_cast<float>((static_cast<double>(from[i]) - mean) * rstd *
-                                           static_cast<double>(gamma[first + i]) +
-                                       (beta == nullptr ? 0.0 : double{beta[first + i]}));
-        y.write(r, first, count, made);
-      });
-    });
-  };
-  in_two_passes(p, on, sum, write);
+  ops::with_element_type(a.x->dtype, [&](auto t) { run_typed<decltype(t)>(a, p, kernel, on); });
 }
 
 using rms_args = velo_parallel_rms_norm_args;
@@ -318,87 +244,33 @@ void run_layer(const layer_args& a, const problem& p, const norm_kernel& kernel,
 // The fields of both gradients.
 struct gradient_call {
   const velo_tensor *dy, *x, *gamma, *mean, *rstd, *dx, *dgamma, *dbeta;
-  bool accumulate;
+  std::int64_t accumulate;
 };
 
-// A running gradient.
-struct gradient_rows {
-  const gradient_call& a;
-  const problem& p;
-  const rows_of x, dy, dx;
-
-  double mean(std::int64_t row) const {
-    return a.mean == nullptr ? 0 : double{ops::data<const float>(a.mean)[row]};
-  }
-  double rstd(std::int64_t row) const { return double{ops::data<const float>(a.rstd)[row]}; }
-  void sum(std::int64_t row, const float* gamma, double* to) const;
-  void write(std::int64_t row, const float* gamma, const row_sums& all, float* dgamma,
-             float* dbeta) const;
-};
-
-void gradient_rows::sum(std::int64_t row, const float* gamma, double* to) const {
-  const double middle = mean(row);
-  double dot = 0, sum = 0;
-  buffer wide_x, wide_dy;
-  each_block(p.norm.n, [&](std::int64_t first, std::int64_t count) {
-    const float *from = x.read(row, first, count, wide_x), *g = dy.read(row, first, count, wide_dy),
-                *gain = gamma + first;
-    dot += sum_of(count, [=](std::int64_t i) {
-      return double{g[i]} * double{gain[i]} * (double{from[i]} - middle);
+template <class T>
+void run_typed(const gradient_call& a, const problem& p, const norm_kernel& kernel,
+               core::execution& on) {
+  const ops::norm_kernels& kernels = kernels_of(p, kernel, on.isa);
+  const float* mean = a.mean == nullptr ? nullptr : ops::data<const float>(a.mean);
+  const auto sum = [&](double* own, core::execution& turn) {
+    const float* gamma = gains_of(a.gamma, p, 1, turn);
+    each_slice(p, *a.x, turn, [&](std::int64_t first, std::int64_t count) {
+      kernels.gradient_sums(ops::norm_gradient_sums<T>{
+          ops::data<const T>(a.dy) + first * p.norm.n, ops::data<const T>(a.x) + first * p.norm.n,
+          gamma, mean == nullptr ? nullptr : mean + first, ops::data<const float>(a.rstd) + first,
+          own + first * p.sums(), count, p.norm.n});
     });
-    if (p.centered)
-      sum += sum_of(count, [=](std::int64_t i) { return double{g[i]} * double{gain[i]}; });
-  });
-  to[0] = dot;
-  if (p.centered) to[1] = sum;
-}
-
-// dgamma, dbeta: the partial sums of a slice, or nullptr.
-void gradient_rows::write(std::int64_t row, const float* gamma, const row_sums& all, float* dgamma,
-                          float* dbeta) const {
-  const double middle = mean(row), scale = rstd(row);
-  const double shift = p.centered ? all.sum(row) / all.width() : 0;
-  const double slope = scale * scale * all.products(row) / all.width();
-  buffer wide_x, wide_dy, made;
-  each_block(p.norm.n, [&](std::int64_t first, std::int64_t count) {
-    const float *from = x.read(row, first, count, wide_x), *g = dy.read(row, first, count, wide_dy),
-                *gain = gamma + first;
-    for (std::int64_t i = 0; dgamma != nullptr && i < count; ++i)
-      dgamma[first + i] = static_cast<float>(double{dgamma[first + i]} +
-                                             double{g[i]} * (double{from[i]} - middle) * scale);
-    for (std::int64_t i = 0; dbeta != nullptr && i < count; ++i) dbeta[first + i] += g[i];
-    for (std::int64_t i = 0; i < count; ++i)
-      made[i] = static_cast<float>(
-          scale * (double{g[i]} * double{gain[i]} - shift - (double{from[i]} - middle) * slope));
-    dx.write(row, first, count, made);
-  });
+  };
+  const auto write = [&](const row_sums& all, core::execution& turn) {
+    const auto* known = of_each_row(p, turn, [&](std::int64_t r) { return all.gradient_means(r); });
+    ops::normalize_backward<T>(a, p.norm, gains_of(a.gamma, p, 1, turn), mean, a.dbeta, kernels,
+                               turn, known);
+  };
+  in_two_passes(p, on, sum, write);
 }
 
 void run(const gradient_call& a, const problem& p, const norm_kernel& kernel, core::execution& on) {
-  const std::int64_t n = p.norm.n;
-  const auto rows = [&](const velo_tensor* t) { return rows_of(t, n, kernel.plain, on.isa); };
-  const gradient_rows call{a, p, rows(a.x), rows(a.dy), rows(a.dx)};
-  const auto sum = [&](double* own, core::execution& turn) {
-    const float* gamma = gains_of(a.gamma, p, turn);
-    each_row(p, *a.x, turn, [&](std::int64_t r) { call.sum(r, gamma, own + r * p.sums()); });
-  };
-  const auto write = [&](const row_sums& all, core::execution& turn) {
-    const float* gamma = gains_of(a.gamma, p, turn);
-    const auto& kernels = ops::kernels_at<ops::norm_kernels>(
-        ops::rms_norm_kernel_list, kernel.plain ? core::isa::scalar : turn.isa);
-    const ops::row_slices slices = ops::slices_of_gradient(p.norm);
-    const ops::partial_rows gains(a.dgamma != nullptr, slices, n, turn),
-        biases(a.dbeta != nullptr, slices, n, turn);
-    turn.threads(slices.tasks(), [&](std::int64_t task, int) {
-      float *dgamma = gains.begin(task), *dbeta = biases.begin(task);
-      const std::int64_t first = slices.begin(task);
-      for (std::int64_t r = first; r < first + slices.count(task); ++r)
-        call.write(r, gamma, all, dgamma, dbeta);
-    });
-    gains.add_to(a.dgamma, a.accumulate, kernels.columns, turn);
-    biases.add_to(a.dbeta, a.accumulate, kernels.columns, turn);
-  };
-  in_two_passes(p, on, sum, write);
+  ops::with_element_type(a.x->dtype, [&](auto t) { run_typed<decltype(t)>(a, p, kernel, on); });
 }
 
 using rms_gradient_args = velo_parallel_rms_norm_backward_args;
@@ -429,14 +301,13 @@ void infer_layer_gradient(const layer_gradient_args& a, problem& p, ops::output_
 
 void run_rms_gradient(const rms_gradient_args& a, const problem& p, const norm_kernel& kernel,
                       core::execution& on) {
-  run(gradient_call{a.dy, a.x, a.gamma, nullptr, a.rstd, a.dx, a.dgamma, nullptr,
-                    a.accumulate != 0},
-      p, kernel, on);
+  run(gradient_call{a.dy, a.x, a.gamma, nullptr, a.rstd, a.dx, a.dgamma, nullptr, a.accumulate}, p,
+      kernel, on);
 }
 void run_layer_gradient(const layer_gradient_args& a, const problem& p, const norm_kernel& kernel,
                         core::execution& on) {
-  run(gradient_call{a.dy, a.x, a.gamma, a.mean, a.rstd, a.dx, a.dgamma, a.dbeta, a.accumulate != 0},
-      p, kernel, on);
+  run(gradient_call{a.dy, a.x, a.gamma, a.mean, a.rstd, a.dx, a.dgamma, a.dbeta, a.accumulate}, p,
+      kernel, on);
 }
 
 void rms_gradient_cost(const rms_gradient_args& a, const problem&, ops::op_cost& cost) {
