@@ -80,9 +80,9 @@ comm::subgroup_terms part_of(const comm::group& parent, const std::int32_t* rank
 }
 
 velo_group made_of(comm::group& parent, const velo_group_desc& desc,
-                   std::unique_ptr<comm::transport> link, comm::met_fault met = {}) {
+                   std::unique_ptr<comm::transport> link, const comm::group_ties& of_part = {}) {
   return core::handle_of(core::make_object<comm::group>(
-      &parent.owner(), parent.owner(), std::move(link), capi::settings_of(desc), std::move(met)));
+      &parent.owner(), parent.owner(), std::move(link), capi::settings_of(desc), of_part));
 }
 
 std::vector<core::context*> owners_of(const velo_context* contexts, std::int32_t count) {
@@ -161,7 +161,7 @@ velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int3
     capi::required(group, "group");
     of.slot_bytes = capi::slot_of(given, count);
     of.timeout_ns = given.timeout_ns;
-    *group = made_of(from, given, from.part(of), from.met_by_part(of.ranks));
+    *group = made_of(from, given, from.part(of), from.ties_of_part(of.ranks));
   });
 }
 

@@ -89,12 +89,16 @@ struct group::repeated_call final : core::work {
 };
 
 group::group(core::context& owner, std::unique_ptr<transport> link, group_settings set,
-             met_fault met)
+             const group_ties& of_part)
     : owner_(owner),
       link_(std::move(link)),
       set_(std::move(set)),
-      met_(std::move(met)),
-      scratch_(owner.memory()) {}
+      met_(of_part.met),
+      waits_(met_.is_of_part() ? of_part.waits : link_->make_wait_board()),
+      scratch_(owner.memory()) {
+  if (met_.is_of_part()) waits_.set_label(set_.label);
+  link_->note_waits_on(waits_);
+}
 
 group::~group() {
   {
@@ -115,11 +119,20 @@ velo_group group::handle() const noexcept {
   return core::handle_of(*this);
 }
 
+void group::meet(const fault& known) const noexcept {
+  if (met_.meet(known, set_.label)) waits_.meet(known);
+}
+
+void group::forget_met() const noexcept {
+  met_.forget();
+  waits_.forget();
+}
+
 void group::raise_if_ended() const {
   if (!link_->has_failed()) return;
   fault known;
   link_->failed(known);
-  met_.meet(known, set_.label);
+  meet(known);
   met_.outermost(known, set_.label).raise();
 }
 
@@ -127,7 +140,7 @@ void group::raise_if_ended() const {
 void group::rethrow() const {
   fault known;
   if (!link_->failed(known)) throw;
-  met_.meet(known, set_.label);
+  meet(known);
   if (met_.is_of_part() && core::current_failure().code == VELO_ERR_PEER)
     met_.outermost(known, set_.label).raise();
   throw;
@@ -298,7 +311,7 @@ std::unique_ptr<transport> group::part(const subgroup_terms& of) {
     throw;
   }
   finish(place, ending::done);
-  met_.forget();
+  forget_met();
   return made;
 }
 
@@ -315,7 +328,7 @@ std::unique_ptr<transport> group::shrink(const subgroup_terms& of) {
     core::fail(VELO_ERR_STATE, "group", "a group that has ended", "one that works");
   require_not_carrying(core::inside_scope());
   auto made = size() == 1 ? std::make_unique<self_transport>() : link_->shrink(of);
-  met_.forget();
+  forget_met();
   return made;
 }
 

@@ -38,10 +38,16 @@ struct group_settings {
   bool verifies = false;  // compares results that must be equal on all ranks
 };
 
+// What an outermost group and its parts share on one rank.
+struct group_ties {
+  met_fault met = {};
+  wait_board waits = {};
+};
+
 class group {
  public:
   group(core::context& owner, std::unique_ptr<transport> link, group_settings set,
-        met_fault met = {});
+        const group_ties& of_part = {});
   ~group();  // after all calls have ended
   group(const group&) = delete;
   group& operator=(const group&) = delete;
@@ -99,7 +105,9 @@ class group {
   };
   [[noreturn]] static void rethrow_for_both(const side& first, const side& second);
   // What a part of these ranks of the group shares with it.
-  met_fault met_by_part(const std::vector<int>& ranks) const { return met_.part(ranks); }
+  group_ties ties_of_part(const std::vector<int>& ranks) const {
+    return {met_.part(ranks), waits_.part(ranks)};
+  }
   bool has_ended() const noexcept { return link_->has_failed(); }
   std::int64_t relay_slot_bytes() const noexcept { return link_->relay_slot_bytes(); }
   bool shows_tensors() const noexcept { return link_->shows_tensors(); }
@@ -126,6 +134,8 @@ class group {
 
   velo_group handle() const noexcept;
   void raise_if_ended() const;
+  void meet(const fault& known) const noexcept;
+  void forget_met() const noexcept;
   [[noreturn]] void rethrow() const;  // in a catch block
   void end(const fault& why) noexcept;
   // Throws STATE in a function that a call of this group runs.
@@ -164,6 +174,7 @@ class group {
   const std::unique_ptr<transport> link_;
   const group_settings set_;
   const met_fault met_;
+  wait_board waits_;
   core::arena scratch_;  // memory of the running call
   own_messages own_;
 

@@ -23,11 +23,11 @@ fault met_fault::outermost(const fault& of, const std::string& label) const {
   return made;
 }
 
-void met_fault::meet(const fault& of, const std::string& label) const noexcept {
+bool met_fault::meet(const fault& of, const std::string& label) const noexcept {
   const std::lock_guard<std::mutex> lock(first_->lock);
-  if (first_->has) return;
+  if (first_->has) return false;
   first_->what = outermost(of, label);
-  first_->has = true;
+  return first_->has = true;
 }
 
 void met_fault::forget() const noexcept {

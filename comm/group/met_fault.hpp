@@ -24,7 +24,8 @@ class met_fault {
   bool is_of_part() const noexcept { return is_part_; }
   // A fault of this group, which has this label, as the outermost group's.
   fault outermost(const fault& of, const std::string& label) const;
-  void meet(const fault& of, const std::string& label) const noexcept;  // the first one stays
+  // Returns whether it is the first one, which stays.
+  bool meet(const fault& of, const std::string& label) const noexcept;
   bool get(fault& of) const noexcept;
   void forget() const noexcept;
 

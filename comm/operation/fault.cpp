@@ -3,6 +3,12 @@
 
 namespace velo::comm {
 
+rank_set rank_set::operator&(const rank_set& other) const noexcept {
+  rank_set both = *this;
+  for (int word = 0; word < most_ranks / 64; ++word) both.words_[word] &= other.words_[word];
+  return both;
+}
+
 int rank_set::lowest() const noexcept {
   for (int rank = 0; rank < most_ranks; ++rank)
     if (has(rank)) return rank;

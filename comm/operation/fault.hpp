@@ -19,6 +19,7 @@ class rank_set {
  public:
   void add(int rank) noexcept { words_[rank / 64] |= std::uint64_t{1} << rank % 64; }
   bool has(int rank) const noexcept { return (words_[rank / 64] >> rank % 64 & 1) != 0; }
+  rank_set operator&(const rank_set& other) const noexcept;
   int lowest() const noexcept;  // -1: none
   std::string text() const;     // "rank 2", "ranks 2, 5-7"
 

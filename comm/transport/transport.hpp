@@ -14,6 +14,7 @@
 #include "comm/operation/fault.hpp"
 #include "comm/operation/message.hpp"
 #include "comm/transport/shared/relay.hpp"
+#include "comm/transport/shared/wait_board.hpp"
 #include "core/stream/execution.hpp"
 #include "core/text/json_writer.hpp"
 #include "velo/group.h"
@@ -92,6 +93,10 @@ class transport {
   // order. `of` gives the timeout and the size of a staging slot. Throws PEER if the others
   // continued without this rank, and UNSUPPORTED.
   virtual std::unique_ptr<transport> shrink(const subgroup_terms& of);
+
+  // The board of an outermost group, and the board on which this rank notes its waits.
+  virtual wait_board make_wait_board() const { return {}; }
+  virtual void note_waits_on(const wait_board&) {}
 
   // The number of operations in which peers have read tensors in place.
   virtual std::uint64_t in_place() const noexcept { return 0; }

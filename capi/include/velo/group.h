@@ -24,10 +24,12 @@
  * Faults. Nothing waits for ever. When ranks have not come within the deadline, leave, or call
  * something else, every rank that waits gets VELO_ERR_PEER: the record's `rank` is the lowest of
  * those at fault, `got` names all. A rank that is waited for, but itself waits for another of the
- * same group, is not at fault (over HOST its functions say who is). A rank that has nothing to wait
- * for, at times the root of a broadcast, gets it from its next collective. The group has then
- * ended: later collectives fail with the same, outputs are undefined, and velo_group_describe tells
- * all that is known.
+ * same group, is not at fault (over HOST its functions say who is); over LOCAL and SHM neither is
+ * one that waits in another part of the same outermost group: the rank that it waits for is named,
+ * by its number in the outermost group, with the call and the part where it was missed. A rank that
+ * has nothing to wait for, at times the root of a broadcast, gets it from its next collective. The
+ * group has then ended: later collectives fail with the same, outputs are undefined, and
+ * velo_group_describe tells all that is known.
  */
 #ifndef VELO_GROUP_H
 #define VELO_GROUP_H

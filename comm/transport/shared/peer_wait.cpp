@@ -74,10 +74,17 @@ void peer_wait::wait_slowly(int peer, word by, std::uint64_t wanted) {
     fault why = fault_now();
     why.kind = fault::how::late;
     why.culprits = to_blame(self_.area, rank, late);
+    self_.waits.follow_waits(why);
     end_group(self_, why);
   };
-  wait_until(self_, is_ready, check,
-             [&](std::int64_t ns) { self_.area.sleep(peer, awaited, wanted, ns); });
+  noted_wait note(self_.waits);
+  wait_until(self_, is_ready, check, [&](std::int64_t ns) {
+    fault wait = fault_now();
+    wait.culprits.add(peer);
+    note.renew(wait);
+    self_.area.sleep(peer, awaited, wanted, ns);
+  });
+  note.clear();
 }
 
 // Returns the ranks that are furthest behind, since the ranks in between wait for these. Returns

@@ -14,6 +14,7 @@
 #include "comm/transport/shared/peer_mappings.hpp"
 #include "comm/transport/shared/peer_writer.hpp"
 #include "comm/transport/shared/shared_area.hpp"
+#include "comm/transport/shared/wait_board.hpp"
 #include "core/host/clock.hpp"
 
 namespace velo::comm {
@@ -45,6 +46,7 @@ struct rank_context {
   std::uint64_t deferred = 0;         // operation whose peers were not awaited yet (peer_wait.hpp)
   peer_mappings* mappings = nullptr;  // nullptr: no rank registers memory
   progress_hook* progress = nullptr;  // outlives the transport
+  wait_board waits = {};              // where this rank notes for whom it waits
 };
 
 using core::now_ns;

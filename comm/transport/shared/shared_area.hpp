@@ -52,6 +52,21 @@ struct alignas(line) message_wait {
   std::atomic<std::uint64_t> sends_to[words];       // the peer has to empty a slot
 };
 
+// What a rank waits for in one group, or the fault that it has met (wait_board.hpp). Only its rank
+// writes it.
+struct alignas(line) wait_note {
+  static constexpr int count = 4;  // of a rank: one of a fault and three of waits at once
+  static constexpr int most_awaited = 4;
+  static constexpr std::uint64_t holds = UINT64_MAX;  // a `renewed` of a fault
+
+  std::atomic<std::uint64_t> written;  // grows with each note
+  std::atomic<std::uint64_t> renewed;  // ns of the monotonic clock; 0: no note
+  std::atomic<std::uint64_t> awaited;  // in each 16 bits 1 + a rank of the outermost group, or 0
+  std::atomic<std::uint64_t> sequence;
+  std::atomic<std::uint64_t> label[sizeof fault::part / 8];  // of the group; empty: the outermost
+  std::atomic<std::uint64_t> what[sizeof(comm::terms) / 8];
+};
+
 struct rank_state {
   mailbox boxes[mailbox::count];
   alignas(line) std::atomic<std::uint64_t> steps;     // posted since the group began
@@ -69,6 +84,7 @@ struct rank_state {
   alignas(line) std::atomic<std::uint64_t> shrinks;
   rank_set proposed[2];
   message_wait waits;
+  wait_note notes[wait_note::count];
   fault_record note;
 };
 

@@ -27,7 +27,7 @@ struct survey {
 
 survey survey_ranks(const rank_context& self, std::uint64_t attempt, const fault& why) {
   survey seen;
-  rank_set gone = why.kind == fault::how::late ? why.culprits : rank_set();
+  rank_set gone = why.kind == fault::how::late ? self.waits.culprits_here(why) : rank_set();
   char cause[128];
   if (self.watch != nullptr) self.watch->find_gone(gone, cause);
   for (int peer = 0; peer < self.area.ranks(); ++peer) {

@@ -1,4 +1,5 @@
 // Groups made of others: parts, and what survives; and what a group remembers.
+#include "comm/board.hpp"
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
@@ -352,20 +353,19 @@ TEST_CASE("the survivors of a group go on without the others") {
 namespace {
 
 // What a rank of eight learns when rank 5 does not come. Ranks work in pairs of three kinds and all
-// together, and each that fails ends all its groups. Deadlines end apart: of two ranks in a chain
-// of waits whose deadlines end together, either may be the first to give up.
+// together, and each that fails ends all its groups. All deadlines end together.
 velo_error_info learned(const rank_of_group& me, std::atomic<int>& failed) {
   velo_group_desc desc = group_desc();
-  const auto labeled = [&](const char* label, std::int64_t timeout_ms) {
-    desc = group_desc(timeout_ms);
+  const auto labeled = [&](const char* label) {
+    desc = group_desc(300);
     desc.label = label;
     return &desc;
   };
   const int r = me.rank;
-  const part_of tp(me.group, {r & ~1, r | 1}, labeled("tp", 300));
-  const part_of cp(me.group, {r & ~2, r | 2}, labeled("cp", 20000));
-  const part_of pp(me.group, {r & ~4, r | 4}, labeled("pp", 2000));
-  const part_of inner(cp.group, {0, 1}, labeled("cp-inner", 1000));
+  const part_of tp(me.group, {r & ~1, r | 1}, labeled("tp"));
+  const part_of cp(me.group, {r & ~2, r | 2}, labeled("cp"));
+  const part_of pp(me.group, {r & ~4, r | 4}, labeled("pp"));
+  const part_of inner(cp.group, {0, 1}, labeled("cp-inner"));
   velo_error_info info = VELO_ERROR_INFO_INIT;
   std::int64_t value = 1;
   sum(me.stream, pp.group, value);
@@ -401,6 +401,108 @@ TEST_CASE("all ranks name the one that was missed in a part, and the part") {
       return expected.find(std::string(" in ") + each) != std::string::npos;
     }));
     CHECK(std::string(all[at(rank)].got).find("rank 5 not there") != std::string::npos);
+  }
+}
+
+namespace {
+
+velo_status barrier(const rank_of_group& me, velo_group in) {
+  return velo_group_barrier(me.stream, in);
+}
+velo_status message(const rank_of_group& me, velo_group in) {
+  float value = 0;
+  const std::int64_t one = 1;
+  const velo_tensor x = view_of(&value, f32, one);
+  return velo_group_receive(me.stream, in, 1, &x);
+}
+velo_error_info last_error() {
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  velo_last_error(&info);
+  return info;
+}
+velo_group_desc labeled(const char* label, std::int64_t timeout_ms) {
+  velo_group_desc desc = group_desc(timeout_ms);
+  desc.label = label;
+  return desc;
+}
+
+// Ranks 0 and 1 meet in "near"; 1, 2 and 3 in "far", to which 2 does not come. Rank 0 waits first,
+// so its deadline is the first.
+velo_error_info wait_in_chain(const rank_of_group& me,
+                              velo_status (*wait)(const rank_of_group&, velo_group)) {
+  const velo_group_desc nearby = labeled("near", 400), distant = labeled("far", 400);
+  if (me.rank == 0) {
+    const part_of near(me.group, {0, 1}, &nearby);
+    wait(me, near.group);
+    return last_error();
+  }
+  if (me.rank == 1) {
+    const part_of near(me.group, {0, 1}, &nearby), far(me.group, {3, 2, 1}, &distant);
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    barrier(me, far.group);
+    return last_error();
+  }
+  const part_of far(me.group, {3, 2, 1}, &distant);
+  std::this_thread::sleep_for(std::chrono::milliseconds(me.rank == 2 ? 1000 : 120));
+  barrier(me, far.group);
+  return last_error();
+}
+
+}  // namespace
+
+TEST_CASE("a rank that itself waits in another part is not accused, whichever deadline is first") {
+  for (const bool by_message : {false, true}) {
+    const local_ranks ranks(4);
+    std::vector<velo_error_info> all(4);
+    ranks.require([&](const rank_of_group& me) {
+      all[at(me.rank)] = wait_in_chain(me, by_message ? message : barrier);
+      return VELO_OK;
+    });
+    for (const velo_error_info& one : all) {
+      INFO((by_message ? "message" : "barrier") << ": " << one.expected << ", " << one.got);
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.rank == 2);
+      CHECK(std::string(one.expected) == "barrier (operation 1) in far within 400 ms");
+      CHECK(std::string(one.got) == "rank 2 not there");
+    }
+  }
+}
+
+TEST_CASE("a rank that is stopped where it has what it waited for does not count as waiting") {
+  const board at_ranks;
+  processes ranks;
+  ranks.start_all(3, group_desc(900), [&](const rank_of_group& me) {
+    const velo_group_desc by_label[] = {labeled("near", 900), labeled("far", 900),
+                                        labeled("other", 900)};
+    const auto failed = [&](velo_status done) { return ending_of(done); };
+    if (me.rank == 0) {
+      const part_of near(me.group, {0, 1}, &by_label[0]), other(me.group, {0, 2}, &by_label[2]);
+      at_ranks.await(1, 1);
+      const velo_status passed = barrier(me, other.group);
+      return failed(passed == VELO_OK ? barrier(me, near.group) : passed);
+    }
+    if (me.rank == 1) {
+      const part_of near(me.group, {0, 1}, &by_label[0]), far(me.group, {1, 2}, &by_label[1]);
+      at_ranks.await(1, 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return failed(barrier(me, far.group));
+    }
+    const part_of far(me.group, {1, 2}, &by_label[1]), other(me.group, {0, 2}, &by_label[2]);
+    ++at_ranks.at[0];
+    const velo_status passed = barrier(me, other.group);
+    return failed(passed == VELO_OK ? barrier(me, far.group) : passed);
+  });
+  at_ranks.await(0, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // until it sleeps in "other"
+  REQUIRE(kill(ranks.pid(2), SIGSTOP) == 0);
+  ++at_ranks.at[1];
+  std::this_thread::sleep_for(std::chrono::milliseconds(1400));
+  REQUIRE(kill(ranks.pid(2), SIGCONT) == 0);
+  const std::vector<ending> all = ranks.wait();
+  for (const int rank : {0, 1}) {
+    INFO("rank " << rank << ": " << all[at(rank)]);
+    CHECK_PEER(all[at(rank)], 2, "rank 2 not there");
+    CHECK(all[at(rank)].expected == "barrier (operation 1) in far within 900 ms");
   }
 }
 

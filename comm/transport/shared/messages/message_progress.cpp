@@ -41,9 +41,12 @@ class message_progress {
     move();
     while (!all_done()) {
       progress_ = false;
+      noted_wait note(self_.waits);
       wait_until(
           self_, [this] { return progress_ || move(); },
-          [this](std::int64_t waited) { check(waited); }, [this](std::int64_t ns) { listen(ns); });
+          [this](std::int64_t waited) { check(waited); },
+          [&](std::int64_t ns) { listen(ns, note); });
+      note.clear();
       if (recorded_) clear_waits(self_.area, self_.rank);
       recorded_ = false;
     }
@@ -190,13 +193,18 @@ class message_progress {
     if (gone != nullptr || waited >= yield_ns)
       raise_if_gone(self_, first.peer, waited, fault_of(first));
     if (waited < self_.timeout_ns) return;
-    fault why = fault_of(first);
+    fault why = wait_now();
     why.kind = fault::how::late;
-    rank_set open;
-    for (std::size_t i = first_; i < count(); ++i)
-      if (!is_done(i)) open.add(one(i).peer);
-    why.culprits = to_blame(self_.area, self_.rank, open);
+    why.culprits = to_blame(self_.area, self_.rank, why.culprits);
+    self_.waits.follow_waits(why);
     end_group(self_, why);
+  }
+  // The first message that is awaited, and the peers of all of them as culprits.
+  fault wait_now() const {
+    fault why = fault_of(first_open());
+    for (std::size_t i = first_; i < count(); ++i)
+      if (!is_done(i)) why.culprits.add(one(i).peer);
+    return why;
   }
   const message& first_open() const {
     std::size_t i = first_;
@@ -210,13 +218,16 @@ class message_progress {
     recorded_ = true;
   }
 
-  void listen(std::int64_t ns) {
+  void listen(std::int64_t ns, noted_wait& note) {
     rank_state& me = self_.area.state(self_.rank);
     if (!recorded_) record_waits();
     const std::uint64_t rung = me.doorbell.load(std::memory_order_acquire);
     me.listening.store(1, std::memory_order_seq_cst);
     progress_ = progress_ || move();  // check() may have moved something just now
-    if (!progress_) self_.area.sleep(self_.rank, me.doorbell, rung + 1, ns);
+    if (!progress_) {
+      note.renew(wait_now());
+      self_.area.sleep(self_.rank, me.doorbell, rung + 1, ns);
+    }
     me.listening.store(0, std::memory_order_relaxed);
   }
 
