@@ -71,6 +71,7 @@ struct memory_settings {
   bool distribute_saved = false;   // over tensor ranks: the inputs that layers are recomputed from
   std::int64_t memory_budget = 0;  // bytes; 0: none
   std::string swap_activations = "off", swap_optimizer = "off";
+  std::string swap_modules = "input_norm,self_attention,post_attention_norm,mlp";
   std::string swap_dir;
   bool plan = false;  // activations lie at the addresses of a memory plan
   std::string memory_trace, memory_snapshot;
@@ -91,6 +92,8 @@ struct parallel_settings {
   std::int64_t vpp = 0;              // stages of a rank; 0: as the kind has it
   std::string timeline;
   bool in_advance = false;       // ripipe recomputes all activations
+  bool dw_detach = true;         // dualpipe and dualpipev have I and W apart at the end
+  bool nanopipe_swap = false;    // inputs of nanopipe's late W wait in other memory
   bool post_validation = false;  // no step waits for the norm of all ranks' gradients
 
   std::int64_t ranks_of_copy() const { return tp * cp * pp; }
@@ -112,6 +115,7 @@ struct run_settings {
   std::string profile_ranks = "all";
   std::int64_t log_every = 10;
   std::int64_t save_every = 0;
+  std::int64_t save_slice = 4 << 20;  // bytes that ranks gather at a time
   std::int64_t validate_every = 0;
   std::int64_t stop_after = 0;
   std::string sample_prompt = "The ";

@@ -142,6 +142,7 @@ void summarize_memory(console& to, const run_memory& memory, const trainer& of, 
   say_plan(to, memory.plan());
   say_swap(to, "activations", of.swapped_activations());
   say_swap(to, "optimizer", of.swapped_optimizer());
+  if (of.stages() != nullptr) say_swap(to, "late gradients", of.stages()->late_inputs());
 }
 
 }  // namespace pretrain

@@ -6,6 +6,7 @@
 
 #include "examples/decoder/configuration/configuration.hpp"
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/model/layer_modules.hpp"
 #include "examples/decoder/parallel/model_parallel.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "examples/decoder/ranks/profile.hpp"
@@ -101,13 +102,22 @@ void configuration::require_fit(std::int64_t ranks) const {
     refuse("trace", ("is of one rank, not of " + count).c_str());
 }
 
+namespace {
+
+std::vector<const char*> stage_settings() {
+  return {"noop_layers", "vpp",           "timeline",       "in_advance",
+          "dw_detach",   "nanopipe_swap", "post_validation"};
+}
+
+}  // namespace
+
 // The flag --pp 1 makes the settings of stages in a file or a checkpoint void; so do --tp 1 and
 // --cp 1 theirs.
 void configuration::drop_parts() {
   const std::pair<const char*, std::vector<const char*>> parts[] = {
       {"tp", {"sequence_parallel"}},
       {"cp", {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"}},
-      {"pp", {"noop_layers", "vpp", "timeline", "in_advance", "post_validation"}}};
+      {"pp", stage_settings()}};
   for (const auto& [size, names] : parts) {
     if (text(at(size)) != "1" || at(size).origin.rfind("--", 0) != 0) continue;
     for (const char* name : names)
@@ -157,11 +167,13 @@ void configuration::check_tensor_parallel() const {
 // Translates velo's refusal of a plan into one of a setting.
 void configuration::check_context_parallel() const {
   const auto& p = values.parallel;
-  const std::vector<std::string> kinds = {"ulysses", "ring", "hybrid", "all_gather"};
+  const std::vector<std::string> kinds = {"ulysses",    "ring",     "hybrid",
+                                          "all_gather", "adaptive", "hybrid_adaptive"};
   if (std::find(kinds.begin(), kinds.end(), p.cp_algorithm) == kinds.end())
-    refuse("cp_algorithm", ("must be ulysses, ring, hybrid or all_gather" +
-                            command::did_you_mean(p.cp_algorithm, kinds))
-                               .c_str());
+    refuse("cp_algorithm",
+           ("must be ulysses, ring, hybrid, all_gather, adaptive or hybrid_adaptive" +
+            command::did_you_mean(p.cp_algorithm, kinds))
+               .c_str());
   if (p.cp_kv_cache != "none" && p.cp_kv_cache != "half" && p.cp_kv_cache != "full")
     refuse("cp_kv_cache", "must be none, half or full");
   if (p.cp == 1) {
@@ -178,10 +190,9 @@ void configuration::check_context_parallel() const {
   if (p.cp_kv_interval > 0 && p.cp_kv_cache == "none")
     refuse("cp_kv_interval", "is of a cache, not with", "cp_kv_cache");
   if (p.cp_kv_interval >= values.model.layers) refuse("cp_kv_interval", "must be below", "layers");
-  if (p.cp_ulysses != 1 && p.cp_algorithm != "hybrid")
-    refuse("cp_ulysses", "is of hybrid, not with", "cp_algorithm");
-  if (p.cp_algorithm == "hybrid" && p.cp_ulysses == 1)
-    refuse("cp_ulysses", "must be 2 or more, with", "cp_algorithm");
+  const bool hybrid = p.cp_algorithm == "hybrid" || p.cp_algorithm == "hybrid_adaptive";
+  if (p.cp_ulysses != 1 && !hybrid) refuse("cp_ulysses", "is of hybrid, not with", "cp_algorithm");
+  if (hybrid && p.cp_ulysses == 1) refuse("cp_ulysses", "must be 2 or more, with", "cp_algorithm");
   if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
   if (values.data.has_documents() && values.memory.plan)
     refuse("plan", "is of ranks with as many rows in each step, not with cp and", "documents");
@@ -216,7 +227,7 @@ void configuration::require_sequence_plan() const {
 void configuration::check_stages() const {
   const auto& p = values.parallel;
   if (p.pp == 1) {
-    for (const char* name : {"noop_layers", "vpp", "timeline", "in_advance", "post_validation"})
+    for (const char* name : stage_settings())
       require_unset(name, "is of a model that is cut into stages, not with", "pp");
     return;
   }
@@ -227,8 +238,6 @@ void configuration::check_stages() const {
     refuse("noop_layers", "must lie among themselves and", "layers");
   if (p.post_validation && values.model.tied)
     refuse("post_validation", "lets stages step that others wait for, so not with", "tied");
-  if (values.memory.swap_activations != "off")
-    refuse("swap_activations", "is of a whole model, not with", "pp");
   if (p.post_validation && values.run.zero && p.pipeline == "dualpipe")
     refuse("post_validation",
            "lets the two ranks of a dualpipe stage step at different times, so not with", "zero");
@@ -237,6 +246,10 @@ void configuration::check_stages() const {
            "swap_optimizer");
   if (p.in_advance && p.pipeline != "ripipe")
     refuse("in_advance", "is of ripipe, not with", "pipeline");
+  if (!p.dw_detach && p.pipeline != "dualpipe" && p.pipeline != "dualpipev")
+    refuse("dw_detach", "is of dualpipe and dualpipev, not with", "pipeline");
+  if (p.nanopipe_swap && p.pipeline != "nanopipe")
+    refuse("nanopipe_swap", "is of nanopipe, not with", "pipeline");
   if (p.pipeline == "seq1f1b")
     refuse("pipeline", "splits sequences, whose attention cannot add up gradients yet");
   require_pipeline();
@@ -298,6 +311,12 @@ void configuration::check_memory() const {
     if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");
     if (where == "disk" && y.swap_dir.empty()) refuse(name, "needs a directory;", "swap_dir");
   }
+  if (!modules_in(y.swap_modules))
+    refuse("swap_modules",
+           "must be a list of input_norm, self_attention, post_attention_norm and mlp, each once");
+  if (y.swap_activations == "off")
+    require_unset("swap_modules", "is of activations that wait elsewhere, not with",
+                  "swap_activations");
   const std::pair<const char*, const char*> apart[] = {{"memory_trace", "log"},
                                                        {"memory_snapshot", "log"},
                                                        {"memory_snapshot", "memory_trace"},

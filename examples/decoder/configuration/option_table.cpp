@@ -108,6 +108,9 @@ void configuration::add_memory() {
       "most bytes for weights, optimizer, activations and scratch; 0: no bound", 0, 1e15);
   add("memory", "swap_activations", &y.swap_activations,
       "where activations wait between their passes: off, host (other memory), disk");
+  add("memory", "swap_modules", &y.swap_modules,
+      "parts of a layer whose activations wait there, a list of input_norm, self_attention, "
+      "post_attention_norm, mlp");
   add("memory", "swap_optimizer", &y.swap_optimizer,
       "where the optimizer's state waits, which is updated in slices: off, host, disk");
   add("memory", "plan", &y.plan,
@@ -133,7 +136,8 @@ void configuration::add_parallel() {
   add("parallel", "cp", &p.cp, "ranks that the rows of each window are cut over", 1, 1024);
   add("parallel", "cp_algorithm", &p.cp_algorithm,
       "how these attend to each other's rows: ring (keys and values go round), ulysses (heads are "
-      "exchanged for rows), hybrid (rings of neighbors that exchange heads), all_gather");
+      "exchanged for rows), hybrid (rings of neighbors that exchange heads), all_gather, adaptive "
+      "(blocks that see each other, in rounds), hybrid_adaptive");
   add("parallel", "cp_window", &p.cp_window,
       "ranks of a window in a ring of rings, a divisor of the ring and less; 1: one ring", 1, 1024);
   add("parallel", "cp_ulysses", &p.cp_ulysses,
@@ -161,6 +165,11 @@ void configuration::add_parallel() {
   add("parallel", "in_advance", &p.in_advance,
       "true: ripipe makes all activations again, ahead of the gradients that they wait for; false: "
       "those for which there is no room, where a rank would wait");
+  add("parallel", "dw_detach", &p.dw_detach,
+      "false: dualpipe and dualpipev compute gradients of inputs and weights at once at the end of "
+      "a step, too, which needs less memory");
+  add("parallel", "nanopipe_swap", &p.nanopipe_swap,
+      "true: what the late weight gradients of nanopipe need waits in other memory");
   add("parallel", "post_validation", &p.post_validation,
       "true: no rank waits for the norm of all gradients; a step that would have been clipped is "
       "rolled back and done again, with the same bits, from a copy of weights and moments");
@@ -202,6 +211,8 @@ void configuration::add_run() {
       "0: times, 1: also kernels' flops and bytes, 2: also waits in queues and for events", 0, 2);
   add("run", "profile_ranks", &r.profile_ranks, "that are profiled: all, or a list like 0,2");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
+  add("run", "save_slice", &r.save_slice,
+      "bytes of a tensor that ranks gather at a time to save it, or read of one", 4096, 1LL << 31);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",
       0, many);
   add("run", "stop_after", &r.stop_after, "save and leave after this step; 0: at the end", 0, many);

@@ -34,6 +34,7 @@ struct named_tensor {
   // piece.
   std::function<void(std::int64_t first, std::int64_t count, float* to)> give = nullptr;
   std::function<void(std::int64_t first, std::int64_t count, const float* from)> take = nullptr;
+  std::int64_t piece = 1 << 20;  // words of a piece, but the last
 
   std::size_t bytes() const;
 };
@@ -41,10 +42,9 @@ struct named_tensor {
 // Calls piece(first, count) for each piece of a tensor that has no data.
 template <class F>
 void each_piece(const named_tensor& of, F&& piece) {
-  constexpr std::int64_t most = 1 << 20;
   const auto count = static_cast<std::int64_t>(of.bytes() / sizeof(float));
-  for (std::int64_t first = 0; first < count; first += most)
-    piece(first, std::min(most, count - first));
+  for (std::int64_t first = 0; first < count; first += of.piece)
+    piece(first, std::min(of.piece, count - first));
 }
 
 // Writes the tensors in their order, each at a multiple of its element size, with the header padded

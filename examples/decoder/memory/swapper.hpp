@@ -21,7 +21,8 @@ class swapper {
   swapper(const velo::context& context, run_memory& memory, const std::string& where,
           const std::string& directory);
 
-  void add(buffer& which, std::int64_t layer);  // to the buffers that a layer's `out` copies
+  // To the buffers that a layer's `out` copies; small and borrowed ones stay.
+  void add(buffer& which, std::int64_t layer);
   void out(std::int64_t layer);
   void out(buffer& which);
   void settle(buffer& which);

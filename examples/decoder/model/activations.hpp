@@ -7,9 +7,11 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "examples/decoder/memory/run_memory.hpp"
+#include "examples/decoder/model/layer_modules.hpp"
 #include "examples/decoder/model/rotary_table.hpp"
 #include "examples/decoder/parallel/model_parallel.hpp"
 
@@ -27,6 +29,9 @@ struct batch_shape {
 // The documents of a micro-batch, whose windows are then one sequence: attention and positions
 // begin anew in each.
 struct packed_documents {
+  explicit packed_documents(buffer of_rows)
+      : share{held_rows(0), {}, {}}, positions(std::move(of_rows)) {}
+
   std::vector<std::int64_t> ends;  // in the micro-batch
   sequence_share share;            // this rank's rows of it
   buffer positions;                // int32 [rows], in the documents
@@ -72,10 +77,24 @@ struct layer_activations {
   // Calls f(buffer) for each that the forward pass saves.
   template <class F>
   void each_kept(F&& f) {
-    for (buffer* one :
-         {&attention_input, &projected, &attended, &kept_keys, &middle, &feed_forward_input, &gates,
-          &gated, &attention_rstd, &feed_forward_rstd, &softmax_max, &softmax_sum})
-      f(*one);
+    each_kept_by(layer_modules::all(), f);
+  }
+  // Each that one of these parts reads in its backward pass.
+  template <class F>
+  void each_kept_by(layer_modules which, F&& f) {
+    if (which.has(layer_modules::input_norm)) f(attention_rstd);
+    if (which.has(layer_modules::self_attention))
+      for (buffer* one :
+           {&attention_input, &projected, &attended, &kept_keys, &softmax_max, &softmax_sum})
+        f(*one);
+    if (which.has(layer_modules::post_attention_norm)) f(middle), f(feed_forward_rstd);
+    if (which.has(layer_modules::mlp)) f(feed_forward_input), f(gates), f(gated);
+  }
+  // Each that weight_gradients reads.
+  template <class F>
+  void each_deferred(F&& f) {
+    each_kept(f);
+    f(output_gradient), f(middle_gradient), f(projected_gradient);
   }
 };
 
@@ -89,9 +108,7 @@ class activations {
         largest_(largest),
         inputs_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)),
         targets_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)) {
-    if (packs)
-      documents.emplace(packed_documents{
-          {}, {held_rows(0), {}, {}}, from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)});
+    if (packs) documents.emplace(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT));
   }
 
   // Symbols [sequences, length], at the start of these buffers. Targets below zero do not count.
@@ -118,10 +135,22 @@ class activations {
   // The swapper that holds a layer's activations between its passes, or nullptr. each_kept calls
   // f(buffer) for each that `layer` saves.
   swapper* swap = nullptr;
+  layer_modules swapped = layer_modules::all();  // the parts of layers that it holds
   template <class F>
   void each_kept(std::size_t layer, F&& f) {
-    f(residual[layer]);
-    layers[layer].each_kept(f);
+    each_kept_by(layer_modules::all(), layer, f);
+  }
+  template <class F>
+  void each_kept_by(layer_modules which, std::size_t layer, F&& f) {
+    if (which.has(layer_modules::input_norm)) f(residual[layer]);
+    layers[layer].each_kept_by(which, f);
+  }
+  // Each that deferred weight gradients need.
+  template <class F>
+  void each_deferred(F&& f) {
+    for (buffer& each : residual) f(each);
+    for (layer_activations& each : layers) each.each_deferred(f);
+    for (buffer* one : {&embedded_gradient, &normed, &logits, &rstd, &lse}) f(*one);
   }
 
   // Reduces gradients over ranks as the backward pass finishes them; nullptr with one rank.

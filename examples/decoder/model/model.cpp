@@ -47,15 +47,37 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
 }
 
 void model::refresh(const velo::stream_ref& stream, const data_parallel* gathered) {
-  if (gathered && begins_) gathered->await_embedding();
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (gathered) gathered->await_layer(first_ + i);
-    layers_[i].refresh(stream);
+  gathered_ = gathered;
+  packed_ = 0;
+  head_packed_ = false;
+  if (gathered == nullptr) complete(stream);
+}
+
+void model::complete(const velo::stream_ref& stream) {
+  require_embedding();
+  require_layer(stream, layers_.size() - 1);
+  require_head(stream);
+  gathered_ = nullptr;
+}
+
+void model::require_embedding() {
+  if (gathered_ == nullptr || packed_ > 0) return;
+  gathered_->await_norms();
+  if (begins_) gathered_->await_embedding();
+}
+
+void model::require_layer(const velo::stream_ref& stream, std::size_t layer) {
+  for (; packed_ <= layer; ++packed_) {
+    if (gathered_ != nullptr) gathered_->await_layer(first_ + packed_);
+    layers_[packed_].refresh(stream);
   }
-  if (gathered) gathered->await_norms();
-  if (!ends_) return;
-  if (gathered) gathered->await_head();
+}
+
+void model::require_head(const velo::stream_ref& stream) {
+  if (!ends_ || head_packed_) return;
+  if (gathered_ != nullptr) gathered_->await_head();
   head_->refresh(stream);
+  head_packed_ = true;
 }
 
 pass model::begin(const velo::stream_ref& stream, const activations& of) const {
@@ -95,14 +117,19 @@ buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std
   of.clear();  // a forward pass without a backward pass leaves buffers
   of.sequences = sequences;
   const pass now = begin(stream, of);
+  if (gathered_ != nullptr) require_embedding();
   if (begins_) {
     of.residual[0] = make_stream(now);
     embed(now, of);
   } else {
     of.residual[0] = std::move(input);
   }
-  for (std::size_t i = 0; i < depth_; ++i) layer_forward(now, of, i, what);
+  for (std::size_t i = 0; i < depth_; ++i) {
+    if (gathered_ != nullptr) require_layer(stream, i);
+    layer_forward(now, of, i, what);
+  }
   if (!ends_) return std::move(of.residual[depth_]);
+  if (gathered_ != nullptr) require_head(stream);
   head_forward(now, of, what == kept::nothing);
   return {};
 }
@@ -226,12 +253,16 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
   if (recompute_[layer].has(VELO_RECOMPUTE_FULL) && !inside_group(layer))
     keep_own_rows(now, of.residual[layer], settings_.hidden * (type_.bits / 8));
   if (of.swap == nullptr) return;
-  // A layer is copied while the next one computes. The last layer is needed at once.
+  // A layer is copied while the next one computes. The model's last layer is needed at once.
   if (layer > 0) of.each_kept(layer - 1, [&](buffer& each) { of.swap->settle(each); });
-  if (layer + 1 == depth_) return;
+  if (layer + 1 == depth_ && ends_) return;
   const auto number = static_cast<std::int64_t>(layer);
-  of.each_kept(layer, [&](buffer& each) { of.swap->add(each, number); });
+  of.each_kept_by(of.swapped, layer, [&](buffer& each) { of.swap->add(each, number); });
   of.swap->out(number);
+}
+
+void model::settle_last_layer(activations& of) const {
+  if (of.swap != nullptr) of.each_kept(depth_ - 1, [&](buffer& each) { of.swap->settle(each); });
 }
 
 }  // namespace decoder

@@ -33,9 +33,11 @@ class model {
         const model_settings& settings, std::shared_ptr<const model_parallel> parallel,
         bool training, stage_range part);
 
-  // Packs the weights for the products; to be called whenever they have changed. With `gathered` it
-  // waits for each part of the weights as ranks gather it.
+  // Packs the weights for the products; to be called whenever they have changed. While ranks gather
+  // them (`gathered`, which outlives that), the next forward pass waits for each part and packs it
+  // where it comes to it; `complete` waits for all that are left.
   void refresh(const velo::stream_ref& stream, const data_parallel* gathered = nullptr);
+  void complete(const velo::stream_ref& stream);
 
   // Sets what the backward pass recomputes, by layer; at first nothing. Not to be called between
   // the passes of a micro-batch.
@@ -55,6 +57,8 @@ class model {
   // Recomputes all activations of a stage that is not the last, after a forward pass that saved its
   // input alone.
   void make_again(const velo::stream_ref& stream, activations& of) const;
+  // Frees the last layer's activations once their copies are out, if they are swapped.
+  void settle_last_layer(activations& of) const;
 
   // Returns the sum of the losses of all targets that count, or their mean (activations::counted),
   // in nats. Follows forward.
@@ -88,6 +92,9 @@ class model {
   void warm_up(const velo::stream_ref& stream, activations& of);
 
  private:
+  void require_embedding();
+  void require_layer(const velo::stream_ref& stream, std::size_t layer);
+  void require_head(const velo::stream_ref& stream);
   pass begin(const velo::stream_ref& stream, const activations& of) const;
   velo::tensor_view stream(const pass& now, const buffer& of) const;
   velo::tensor_view logits(const pass& now, const activations& of) const;
@@ -125,6 +132,9 @@ class model {
   velo::tensor_view embedding_, embedding_gradient_, gain_, gain_gradient_;
   rotary_table angles_;
   float loss_ = 0, loss_gradient_ = 0;
+  const data_parallel* gathered_ = nullptr;  // where weights may still be on their way
+  std::size_t packed_ = 0;                   // layers whose weights are packed, from the first
+  bool head_packed_ = false;
 };
 
 }  // namespace decoder

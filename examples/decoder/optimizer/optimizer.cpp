@@ -49,9 +49,9 @@ void optimizer::update(const member& rank, weights& all, swapper* swap, std::int
       if (from < to) {
         const std::int64_t moved = each.begin - place, first = from + moved, last = to + moved;
         const std::int64_t decayed = std::clamp(all.layout().decayed, first, last);
-        update(stream, all, of, begin + moved, first, decayed,
+        update(stream, all, of, begin + moved, first, decayed, {number, learning_rate, 0});
+        update(stream, all, of, begin + moved, decayed, last,
                {number, learning_rate, settings_.weight_decay});
-        update(stream, all, of, begin + moved, decayed, last, {number, learning_rate, 0});
       }
       place += each.count;
     }

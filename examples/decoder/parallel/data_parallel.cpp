@@ -21,11 +21,11 @@ data_parallel::slices::slices(const weight_layout& all) : layers(all.layers.size
     begins.push_back(begin);
     return static_cast<std::int64_t>(begins.size()) - 1;
   };
+  norms = add(0);
   embedding = add(all.embedding);
   for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = add(all.layers[i].qkv);
   const bool tied = all.head == all.embedding && all.head >= 0;
   head = tied ? embedding : add(all.head);
-  norms = add(all.decayed);
   begins.push_back(all.total);
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) counts.push_back(begins[i + 1] - begins[i]);
 }

@@ -16,10 +16,9 @@ std::int64_t rows_of(std::int64_t all, int rank, int ranks) {
 
 velo_sequence_kind kind_of(const std::string& algorithm) {
   const std::pair<const char*, velo_sequence_kind> kinds[] = {
-      {"ulysses", VELO_SEQUENCE_ULYSSES},
-      {"ring", VELO_SEQUENCE_RING},
-      {"hybrid", VELO_SEQUENCE_HYBRID},
-      {"all_gather", VELO_SEQUENCE_ALL_GATHER}};
+      {"ulysses", VELO_SEQUENCE_ULYSSES},   {"ring", VELO_SEQUENCE_RING},
+      {"hybrid", VELO_SEQUENCE_HYBRID},     {"all_gather", VELO_SEQUENCE_ALL_GATHER},
+      {"adaptive", VELO_SEQUENCE_ADAPTIVE}, {"hybrid_adaptive", VELO_SEQUENCE_HYBRID_ADAPTIVE}};
   for (const auto& [name, kind] : kinds)
     if (algorithm == name) return kind;
   return -1;

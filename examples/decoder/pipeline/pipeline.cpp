@@ -27,13 +27,14 @@ buffer borrowed(const velo_tensors& given) {
 
 pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
                    const weights& weights, const std::shared_ptr<const model_parallel>& parallel,
-                   const data_parallel* reducer, post_validation* late)
+                   const helpers& by)
     : rank_(rank),
       values_(values),
       plan_(plan),
       parallel_(parallel),
-      reducer_(reducer),
-      late_(late),
+      reducer_(by.reducer),
+      late_(by.late),
+      swap_(by.swap),
       stream_(rank.stream()),
       type_(dtype_of(weights.type())),
       place_(static_cast<std::size_t>(plan.stages()), -1) {
@@ -51,8 +52,9 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
   }
   cells_.resize(stages_.size() * static_cast<std::size_t>(plan.units()));
   for (const velo_action& each : plan.made_again_by(rank.stage())) cell_of(each).again = true;
+  if (values.parallel.nanopipe_swap) late_swap_.emplace(rank.context(), rank.memory(), "host", "");
   const bool records = !values.parallel.timeline.empty();
-  if (late == nullptr) {
+  if (late_ == nullptr) {
     executor_ = make_executor(plan.order(), records, nullptr);
     return;
   }
@@ -135,6 +137,10 @@ void pipeline::refresh(const data_parallel* gathered) {
   for (stage& each : stages_) each.part.refresh(stream_, gathered);
 }
 
+void pipeline::complete() {
+  for (stage& each : stages_) each.part.complete(stream_);
+}
+
 double pipeline::train(const source& from) {
   return run(from, false);
 }
@@ -184,6 +190,8 @@ activations& pipeline::take_work(stage& at) {
     at.made.push_back(std::make_unique<activations>(
         rank_.memory(), static_cast<std::int64_t>(layers.last - layers.first), largest,
         values_.data.has_documents()));
+    at.made.back()->swap = swap_;
+    at.made.back()->swapped = *modules_in(values_.memory.swap_modules);
     at.idle.push_back(at.made.back().get());
   }
   activations& one = *at.idle.back();
@@ -191,7 +199,14 @@ activations& pipeline::take_work(stage& at) {
   return one;
 }
 
+// The copy of a stage's last layer overlaps the exchange behind the pass.
+void pipeline::settle_last_layer() {
+  if (swapping_ != nullptr) swapping_->part.settle_last_layer(*swapped_work_);
+  swapping_ = nullptr;
+}
+
 void pipeline::forward(velo_executor_call& call) {
+  settle_last_layer();
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
   of.work = &take_work(at);
@@ -206,13 +221,16 @@ void pipeline::forward(velo_executor_call& call) {
     else
       hand_out(call, of, of.output);
   }
-  if (scores_) finish(at, of);
+  if (scores_) return finish(at, of);
+  swapping_ = &at;
+  swapped_work_ = of.work;
 }
 
 // Gradients are averaged later over all ranks with the same weights: over copies, and over the
 // chains of each. So every chain computes the mean of its own accumulation / chains micro-batches.
 void pipeline::backward(velo_executor_call& call, bool deferred) {
   if (scores_) return;
+  settle_last_layer();
   if (late_) late_->clear_gradients();
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
@@ -228,14 +246,36 @@ void pipeline::weight(const velo_executor_call& call) {
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
   of.work->reducer = at.left == 1 ? reducer_ : nullptr;
+  if (late_swap_) of.work->each_deferred([&](buffer& each) { late_swap_->wait(each); });
   at.part.weight_gradients(stream_, *of.work);
   finish(at, of);
 }
 
-// RECOMPUTE is the only other action that does something here.
-void pipeline::make_again(const velo_executor_call& call) {
-  if (scores_ || call.action.kind != VELO_ACTION_RECOMPUTE) return;
-  stage_of(call.action).part.make_again(stream_, *cell_of(call.action).work);
+void pipeline::other(velo_executor_call& call) {
+  if (scores_) return;
+  const velo_action_kind kind = call.action.kind;
+  cell& of = cell_of(call.action);
+  if (kind == VELO_ACTION_RECOMPUTE) stage_of(call.action).part.make_again(stream_, *of.work);
+  if (kind == VELO_ACTION_OFFLOAD) offload(*of.work);
+  if (kind == VELO_ACTION_RELOAD) reload(*of.work);
+}
+
+// The copy overlaps the next pass; the pass after it has the memory.
+void pipeline::offload(activations& of) {
+  settle_offloaded();
+  of.each_deferred([&](buffer& each) { late_swap_->out(each); });
+  offloaded_.push_back(&of);
+}
+
+void pipeline::reload(activations& of) {
+  settle_offloaded();
+  of.each_deferred([&](buffer& each) { late_swap_->in(each); });
+}
+
+void pipeline::settle_offloaded() {
+  for (activations* one : offloaded_)
+    one->each_deferred([&](buffer& each) { late_swap_->settle(each); });
+  offloaded_.clear();
 }
 
 void pipeline::measure(void* state) {
@@ -250,12 +290,15 @@ void pipeline::update(const velo_action& a, double factor, bool final) {
 }
 
 void pipeline::roll_back() {
+  complete();  // what is on its way would overwrite the copy
   late_->roll_back();
   refresh(nullptr);
 }
 
 void pipeline::forget() {
   loss_ = 0;
+  swapping_ = nullptr;
+  offloaded_.clear();
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     cell& of = cells_[i];
     if (of.work == nullptr) continue;

@@ -10,8 +10,10 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "examples/decoder/memory/swapper.hpp"
 #include "examples/decoder/optimizer/post_validation.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "examples/decoder/ranks/member.hpp"
@@ -20,16 +22,21 @@ namespace decoder {
 
 class pipeline {
  public:
-  // Serves a rank that is split into stages, whose layers `parallel` shares. `reducer` reduces
-  // finished gradients, `late` updates the weights at the end of `train`; either may be nullptr.
-  // All must outlive the pipeline.
+  // What serves a pipeline beside its rank and weights; each may be nullptr, and outlives it.
+  struct helpers {
+    const data_parallel* reducer;  // reduces finished gradients
+    post_validation* late;         // updates the weights at the end of `train`
+    swapper* swap;                 // holds activations between their passes
+  };
+  // Serves a rank that is split into stages, whose layers `parallel` shares. All must outlive the
+  // pipeline.
   pipeline(member& rank, const settings& values, const stage_plan& plan, const weights& weights,
-           const std::shared_ptr<const model_parallel>& parallel, const data_parallel* reducer,
-           post_validation* late);
+           const std::shared_ptr<const model_parallel>& parallel, const helpers& by);
   pipeline(const pipeline&) = delete;
   pipeline& operator=(const pipeline&) = delete;
 
   void refresh(const data_parallel* gathered);
+  void complete();  // of all stages
 
   // Writes the symbols of a micro-batch of the step, and returns its number of sequences.
   using source = std::function<std::int64_t(std::int64_t microbatch, activations& into)>;
@@ -45,6 +52,8 @@ class pipeline {
   // The timeline of the last step on all ranks of the copy; all of them call it.
   velo::timeline timeline() const { return executor_.timeline(); }
   velo_executor_stats updates() const { return executor_.stats(); }
+  // Holds what late weight gradients need, or nullptr.
+  const swapper* late_inputs() const { return late_swap_ ? &*late_swap_ : nullptr; }
 
  private:
   struct stage {
@@ -69,7 +78,10 @@ class pipeline {
   void forward(velo_executor_call& call);
   void backward(velo_executor_call& call, bool deferred);
   void weight(const velo_executor_call& call);
-  void make_again(const velo_executor_call& call);
+  void offload(activations& of);
+  void reload(activations& of);
+  void settle_offloaded();
+  void settle_last_layer();
   void finish(stage& at, cell& of);
   void hand_out(velo_executor_call& call, cell& of, const buffer& made) const;
   void released(const velo_action& a);
@@ -78,7 +90,7 @@ class pipeline {
   void input(velo_executor_call& call) { backward(call, true); }
   void both(velo_executor_call& call) { backward(call, false); }
   void deferred_weight(velo_executor_call& call) { weight(call); }
-  void other(velo_executor_call& call) { make_again(call); }
+  void other(velo_executor_call& call);
   void measure(void* state);
   void update(const velo_action& a, double factor, bool final);
   void roll_back();
@@ -97,6 +109,11 @@ class pipeline {
   const std::shared_ptr<const model_parallel> parallel_;
   const data_parallel* reducer_;
   post_validation* late_;
+  swapper* swap_;
+  std::optional<swapper> late_swap_;     // holds what the late W of nanopipe need
+  stage* swapping_ = nullptr;            // whose last layer of its last forward pass is copied
+  activations* swapped_work_ = nullptr;  // of that pass
+  std::vector<activations*> offloaded_;  // whose copies may still be under way
   velo::stream_ref stream_;
   velo_dtype type_;
   std::vector<stage> stages_;

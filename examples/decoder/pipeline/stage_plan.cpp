@@ -20,6 +20,8 @@ velo_schedule_kind kind_of(const std::string& name) {
 velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatches,
                            std::uint32_t flags) {
   if (how.in_advance) flags |= VELO_SCHEDULE_IN_ADVANCE;
+  if (!how.dw_detach) flags |= VELO_SCHEDULE_NO_DW_DETACH;
+  if (how.nanopipe_swap) flags |= VELO_SCHEDULE_SWAP;
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   desc.kind = kind_of(how.pipeline);
   desc.ranks = static_cast<std::int32_t>(how.pp);

@@ -60,14 +60,16 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       writer_(values.data.sequence),
       recompute_(recompute_of(values.memory, values.model.layers)) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
+  weights_.set_slice(values.run.save_slice);
   if (sharded()) weights_.shard(rank, data_parallel_->own());
   counted_ = counted_ranges(weights_, data_parallel_.get());
   if (plan_) {
     if (values.parallel.post_validation)
       late_ = std::make_unique<post_validation>(rank, weights_, optimizer_, *parallel_,
                                                 data_parallel_.get(), sharded());
-    pipeline_ = std::make_unique<pipeline>(rank, values, *plan_, weights_, parallel_,
-                                           data_parallel_.get(), late_.get());
+    pipeline_ = std::make_unique<pipeline>(
+        rank, values, *plan_, weights_, parallel_,
+        pipeline::helpers{data_parallel_.get(), late_.get(), activation_swap_.get()});
     return;
   }
   model_.emplace(memory_, rank.context(), weights_, values.model, parallel_, true,
@@ -77,6 +79,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
                  batch_shape{windows_here(), parallel_->context.of_window().rows.count()},
                  values.data.has_documents());
   batch_->swap = activation_swap_.get();
+  batch_->swapped = *modules_in(values.memory.swap_modules);
 }
 
 void trainer::warm_up() {
@@ -339,6 +342,7 @@ void trainer::write_gradients() {
 
 checkpoint trainer::state(const std::string& settings_json) {
   swap_state_in();
+  pipeline_ ? pipeline_->complete() : model_->complete(stream_);
   checkpoint result;
   result.step = steps_done_;
   result.data_crc = text_.crc;

@@ -1,4 +1,4 @@
-// Matrices come first, norms after them.
+// Norms come first, matrices after them.
 #include "examples/decoder/weights/layout.hpp"
 
 #include <velo/velo.hpp>
@@ -104,6 +104,20 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
             rows_of("lm_head.weight")};
 
   const bool ties = m.tied && held.head, copy = held.tensor_rank > 0;
+  numbered_ = 7 * layers.size() + (m.tied ? 1 : 2);  // behind the matrices
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const std::string name = of_layer(layer);
+    const bool here = held.layers[layer];
+    layer_layout& at = layers[layer];
+    at.attention_norm = add(here, name + "input_layernorm.weight", cuts, copy);
+    align();
+    at.feed_forward_norm = add(here, name + "post_attention_layernorm.weight", cuts, copy);
+    align();
+  }
+  final_norm = add(held.head, "model.norm.weight", cuts, copy);
+  align();
+  decayed = total;
+  numbered_ = 0;
   embedding = add(held.embedding || ties, "model.embed_tokens.weight", cuts, !held.embedding);
   align();
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
@@ -123,18 +137,6 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
     align();
   }
   head = m.tied ? embedding : add(held.head, "lm_head.weight", cuts);
-  align();
-  decayed = total;
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    const std::string name = of_layer(layer);
-    const bool here = held.layers[layer];
-    layer_layout& at = layers[layer];
-    at.attention_norm = add(here, name + "input_layernorm.weight", cuts, copy);
-    align();
-    at.feed_forward_norm = add(here, name + "post_attention_layernorm.weight", cuts, copy);
-    align();
-  }
-  final_norm = add(held.head, "model.norm.weight", cuts, copy);
   align();
 }
 

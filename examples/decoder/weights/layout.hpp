@@ -1,6 +1,7 @@
 // The place of each weight: one row of elements holds them all; gradients, f32 masters and moments
 // are rows of the same layout. So the optimizer sees two long vectors (decayed and not) instead of
-// many tensors.
+// many tensors. Norms come first, so that ranks that gather weights in this order have them before
+// the first layer.
 //
 // The three projections of attention lie end to end and form one matrix for the products, as do
 // gate and up of the feed-forward block; in files each has Hugging Face's name. Matrices are stored
@@ -109,7 +110,7 @@ struct weight_layout {
   part_widths widths;
   std::vector<layer_layout> layers;  // of the whole model
   std::int64_t embedding = -1, head = -1, final_norm = -1;
-  std::int64_t decayed = 0;  // elements before this are matrices, those behind are norms
+  std::int64_t decayed = 0;  // elements before this are norms, those from here on matrices
   std::int64_t total = 0;    // a multiple of 16, like every matrix's and norm's offset
 
  private:

@@ -81,7 +81,7 @@ void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
   for (const weight_slice& slice : layout_.slices) {
     exact.resize(static_cast<std::size_t>(slice.elements()));
     float* first = exact.data();
-    const bool norm = slice.offset >= layout_.decayed;
+    const bool norm = slice.offset < layout_.decayed;
     const bool back =
         ends_with(slice.name, "o_proj.weight") || ends_with(slice.name, "down_proj.weight");
     const double deviation = ordinary * (back ? residual : 1);
@@ -203,7 +203,7 @@ velo::tensor_view weights::embedding_gradient() const {
 }
 
 velo::tensor_view weights::norm_gradients() const {
-  return gradient(layout_.decayed, {layout_.total - layout_.decayed});
+  return gradient(0, {layout_.decayed});
 }
 
 std::int64_t weights::count() const {

@@ -77,6 +77,9 @@ class weights {
   bool has_master() const { return type_ == element::bf16 && !narrow_.masters; }
   void clear_gradients();
 
+  // The bytes of a tensor of several ranks that files give or take at a time.
+  void set_slice(std::int64_t bytes) { slice_words_ = bytes / 4; }
+
   // The tensors of a checkpoint: weights under Hugging Face's names, the state of training under
   // prefixed ones.
   std::vector<named_tensor> files() const;
@@ -130,6 +133,7 @@ class weights {
   bool part_ = false;             // of the model
   bool sharded_ = false;
   std::vector<range> own_;
+  std::int64_t slice_words_ = 1 << 20;
   // Moments and gradients begin at zero, and so does padding everywhere. With residuals these are
   // in master_, and merged_ has some masters for a moment.
   buffer weight_, gradient_, master_, first_, second_, merged_;

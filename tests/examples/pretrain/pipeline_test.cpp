@@ -126,7 +126,10 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--tied", "true", "--post_validation", "true"},
           "post_validation = true lets stages step that others wait for, so not with tied = true");
   refused({"--pp", "2", "--memory_budget", "100000000"}, "is of a whole model, not with pp = 2");
-  refused({"--pp", "2", "--swap_activations", "host"}, "is of a whole model, not with pp = 2");
+  refused({"--pp", "2", "--dw_detach", "false"},
+          "is of dualpipe and dualpipev, not with pipeline = \"1f1b\"");
+  refused({"--pp", "2", "--nanopipe_swap", "true"}, "is of nanopipe, not with pipeline");
+  refused({"--nanopipe_swap", "true"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--pp", "2", "--trace", w / "trace"}, "is of a whole model, not with pp = 2");
   refused({"--pp", "2", "--pipeline", "seq1f1b"}, "splits sequences");
   refused({"--pp", "2", "--in_advance", "true"}, "is of ripipe, not with pipeline");

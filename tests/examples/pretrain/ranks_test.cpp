@@ -126,6 +126,19 @@ TEST_CASE("a sharded optimizer has the bits of another, in less memory") {
   }
 }
 
+TEST_CASE("slices of any size that ranks gather save the same files and are read again") {
+  workplace w;
+  const auto run = [&](const char* slice, const char* out) {
+    return w.run({"--ranks", "2", "--transport", "local", "--zero", "true", "--stop_after", "2",
+                  "--save_slice", slice, "--out", w / out});
+  };
+  ended(0, run("4194304", "large"));
+  ended(0, run("4096", "small"));
+  check_same_state(w / "large/checkpoint/", w / "small/checkpoint/");
+  ended(0, run_program({"--resume", w / "small", "--save_slice", "5000", "--stop_after", "3"}));
+  ended(1, run("4000", "none"));
+}
+
 TEST_CASE("a sharded run goes on from its own checkpoint, in slices that wait elsewhere") {
   workplace w;
   const std::vector<std::string> two = {"--ranks", "2", "--transport", "local"};

@@ -1,9 +1,13 @@
 // Gradient buckets: the bits of one collective, in an order that all ranks share, beside other
 // work.
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 
+#include "comm/transport/local/local.hpp"
+#include "tests/comm/forwarding.hpp"
 #include "tests/comm/ranks.hpp"
 #include "tests/tensors.hpp"
 
@@ -221,6 +225,77 @@ TEST_CASE("own parts are combined, and gathered give all ranks all") {
       });
       for (int r = 0; r < ranks; ++r) CHECK(t.gradients(r).same_bits(*expected[at(r)]));
     }
+}
+
+namespace {
+
+// Lets a number of gathers pass, and holds the others.
+struct gate {
+  std::mutex lock;
+  std::condition_variable moved;
+  int passing = 0;
+
+  void pass() {
+    std::unique_lock<std::mutex> held(lock);
+    moved.wait(held, [this] { return passing > 0; });
+    --passing;
+  }
+  void open(int more) {
+    const std::lock_guard<std::mutex> held(lock);
+    passing += more;
+    moved.notify_all();
+  }
+};
+
+class gated final : public forwarding {
+ public:
+  gated(std::unique_ptr<comm::transport> link, gate& by) : forwarding(std::move(link)), by_(by) {}
+  void run(const comm::operation& what, core::execution& state) override {
+    if (what.terms.kind == comm::collective::all_gather) by_.pass();
+    forwarding::run(what, state);
+  }
+
+ private:
+  gate& by_;
+};
+
+}  // namespace
+
+TEST_CASE("a slice is there while later ones are still on their way") {
+  const local_ranks all(2);
+  auto links = comm::make_local(2, std::size_t{1} << 20, 20000000000);
+  gate by[2];
+  std::vector<float> weights[2] = {std::vector<float>(3000), std::vector<float>(3000)};
+  const std::int64_t counts[] = {1000, 1000, 1000}, rows = 3000;
+  all.require([&](int rank) {
+    std::vector<float>& mine = weights[rank];
+    const velo_tensor view = view_of(mine.data(), f32, rows);
+    const velo_group group = group_over(
+        all.context(rank), std::make_unique<gated>(std::move(links[at(rank)]), by[rank]), "gated");
+    velo_buckets_desc desc = VELO_BUCKETS_DESC_INIT;
+    desc.mode = VELO_BUCKETS_REDUCE_SCATTER;
+    desc.bytes = 1;
+    velo_buckets made = nullptr;
+    velo_status done =
+        velo_buckets_create(all.context(rank).new_stream(), group, &view, counts, 3, &desc, &made);
+    for (std::int64_t k = 0; done == VELO_OK && k < 3; ++k) {
+      velo_bucket one = VELO_BUCKET_INIT;
+      done = velo_buckets_get_bucket(made, k, &one);
+      std::fill_n(mine.begin() + one.own_offset, one.own_count, 1.0f + static_cast<float>(k));
+    }
+    if (done == VELO_OK) done = velo_buckets_gather(made, all.stream(rank), &view);
+    for (std::int64_t k = 0; done == VELO_OK && k < 3; ++k) {
+      by[rank].open(1);
+      done = velo_buckets_wait(made, all.stream(rank), k);
+      const auto first = mine.begin() + k * 1000;
+      if (!std::all_of(first, first + 1000, [k](float x) { return x == 1.0f + float(k); }) ||
+          (k < 2 && mine[at(k * 1000 + 1000)] != 0 && mine[at(k * 1000 + 1999)] != 0))
+        done = VELO_ERR_INTERNAL;
+    }
+    velo_buckets_destroy(made);
+    velo_group_destroy(group);
+    return done;
+  });
 }
 
 TEST_CASE("buckets come after the work of a queue, and the queue after them") {

@@ -35,6 +35,27 @@ TEST_CASE(
   CHECK(std::filesystem::is_empty(t.path));
 }
 
+TEST_CASE("the parts of a layer that are chosen are swapped, and no others") {
+  settings s = small_settings("bf16");
+  const trained usual = train(s);
+  s.memory.swap_activations = "host";
+  const double all = train(s).stored;
+  double sum = 0;
+  for (const char* part : {"input_norm", "self_attention", "post_attention_norm", "mlp"}) {
+    INFO(part);
+    s.memory.swap_modules = part;
+    const trained one = train(s);
+    CHECK(one.losses == usual.losses);
+    CHECK((one.state == usual.state));
+    CHECK(one.peak == Approx(one.predicted).epsilon(0.02));
+    CHECK(one.stored > 0);
+    sum += one.stored;
+  }
+  CHECK(sum == all);
+  s.memory.swap_modules = "self_attention,mlp";
+  CHECK(train(s).stored < all);
+}
+
 TEST_CASE("the predicted peak is kept where scratch and slices outweigh the model") {
   settings s;
   s.model.hidden = 32, s.model.inner = 48, s.model.layers = 3;

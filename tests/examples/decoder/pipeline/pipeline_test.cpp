@@ -1,5 +1,6 @@
 // A model in stages trains as a whole one does, in every order of its ranks' work.
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -30,6 +31,8 @@ decoder::settings eight_of_each() {
 struct last_step {
   double norm = 0;  // of the last step's gradients
   velo_executor_stats updates = VELO_EXECUTOR_STATS_INIT;
+  double activations = 0;  // most bytes at a time
+  double stored = 0;       // bytes that all ranks swapped out
 };
 
 // Losses of a run whose ranks are threads of this process.
@@ -38,6 +41,7 @@ std::vector<float> losses_of(const decoder::settings& s, std::int64_t steps,
   using namespace decoder;
   const corpus text = split_text(some_text(60000), 1 << 20);
   std::vector<float> losses;
+  std::atomic<double> stored{0};
   on_all_ranks(s, {}, [&](member& rank) {
     split(rank, s);
     trainer one(rank, s, text);
@@ -45,11 +49,18 @@ std::vector<float> losses_of(const decoder::settings& s, std::int64_t steps,
     std::optional<trainer::result> last;
     for (std::int64_t i = 0; i < steps; ++i) last = one.step();
     if (s.parallel.post_validation) last = one.settle();
+    if (one.stages() != nullptr)
+      for (const swapper* each : {one.swapped_activations(), one.stages()->late_inputs()})
+        if (each != nullptr) stored = stored + each->total().out;
     if (!rank.leads()) return 0;
     losses = one.losses();
-    if (more != nullptr) *more = {last->grad_norm, one.stages()->updates()};
+    if (more == nullptr) return 0;
+    *more = {last->grad_norm, one.stages()->updates()};
+    more->activations =
+        static_cast<double>(rank.memory().stats().purpose_peak[VELO_PURPOSE_ACTIVATION]);
     return 0;
   });
+  if (more != nullptr) more->stored = stored;
   return losses;
 }
 
@@ -105,6 +116,69 @@ TEST_CASE("what a schedule makes again has the bits of what it keeps") {
     CHECK(losses_of(s, 3) == kept);
     s.memory.recompute = "none";
   }
+}
+
+TEST_CASE("gradients of weights apart from those of inputs have the bits of both at once") {
+  decoder::settings s = eight_of_each();
+  s.schedule.steps = 2;
+  s.parallel.pp = 2;
+  for (const char* kind : {"dualpipe", "dualpipev"}) {
+    INFO(kind);
+    s.parallel.pipeline = kind;
+    s.parallel.dw_detach = true;
+    const std::vector<float> apart = losses_of(s, 2);
+    const auto weight_gradients = [&] {
+      const decoder::stage_plan plan(s);
+      std::vector<velo_action> row(static_cast<std::size_t>(plan.order().length(0)));
+      plan.order().actions(0, 0, static_cast<std::int64_t>(row.size()), row.data());
+      return std::count_if(row.begin(), row.end(),
+                           [](const velo_action& a) { return a.kind == VELO_ACTION_W; });
+    };
+    const auto detached = weight_gradients();
+    s.parallel.dw_detach = false;
+    CHECK(weight_gradients() < detached);
+    const std::vector<float> at_once = losses_of(s, 2);
+    CHECK(at_once[0] == apart[0]);
+    CHECK(static_cast<double>(at_once[1]) ==
+          Approx(static_cast<double>(apart[1])).epsilon(1e-5).margin(0));
+  }
+}
+
+TEST_CASE("stages that swap have the bits of those that keep, and less memory") {
+  decoder::settings s = eight_of_each();
+  s.schedule.steps = 3;
+  s.data.sequence = 64;
+  s.parallel.pp = 4;
+  const auto same_with = [&](const char* what, const auto& set) {
+    INFO(what);
+    decoder::settings other = s;
+    set(other);
+    last_step kept, swapped;
+    const std::vector<float> usual = losses_of(s, 3, &kept);
+    CHECK(losses_of(other, 3, &swapped) == usual);
+    CHECK(swapped.stored > 0);
+    CHECK(swapped.activations < 0.9 * kept.activations);
+  };
+  for (const char* kind : {"gpipe", "1f1b", "zbh1", "interleaved"}) {
+    INFO(kind);
+    s.parallel.pipeline = kind;
+    same_with("activations", [](auto& o) { o.memory.swap_activations = "host"; });
+  }
+}
+
+TEST_CASE("late weight gradients of nanopipe may wait elsewhere for their inputs") {
+  decoder::settings s = eight_of_each();
+  s.schedule.steps = 3;
+  s.parallel.pp = 4;
+  s.parallel.pipeline = "nanopipe";
+  last_step kept, swapped;
+  const std::vector<float> usual = losses_of(s, 3, &kept);
+  s.parallel.nanopipe_swap = true;
+  CHECK(losses_of(s, 3, &swapped) == usual);
+  CHECK(kept.stored == 0);
+  CHECK(swapped.stored > 0);
+  s.memory.swap_activations = "host";
+  CHECK(losses_of(s, 3) == usual);
 }
 
 TEST_CASE("steps that are validated late have the bits of those that wait, clipped or not") {

@@ -8,7 +8,7 @@
 
 using namespace decoder;
 
-TEST_CASE("weights do not overlap, fused ones lie end to end, and decayed ones come first") {
+TEST_CASE("weights do not overlap, fused ones lie end to end, and norms come first") {
   for (const bool tied : {false, true}) {
     model_settings m;
     m.hidden = 24, m.heads = 4, m.kv_heads = 2, m.inner = 36, m.vocab = 261, m.layers = 2,
@@ -20,16 +20,16 @@ TEST_CASE("weights do not overlap, fused ones lie end to end, and decayed ones c
       CHECK(slice.offset - end < 16);
       end = slice.offset + slice.elements();
       count += slice.elements();
-      CHECK((slice.offset < layout.decayed) == (slice.shape.size() == 2));
+      CHECK((slice.offset < layout.decayed) == (slice.shape.size() == 1));
     }
     CHECK(layout.total >= end);
     CHECK(count ==
           261 * 24 * (tied ? 1 : 2) + 2 * (24 * (24 + 24) + 24 * 24 + 3 * 24 * 36 + 2 * 24) + 24);
     CHECK((layout.head == layout.embedding) == tied);
-    const auto& slices = layout.slices;
-    CHECK(slices[2].offset == slices[1].offset + 24 * 24);
-    CHECK(slices[3].offset == slices[2].offset + 12 * 24);
-    CHECK(layout.layers[0].gate_up + 36 * 24 == slices[6].offset);
+    const auto* matrices = layout.slices.data() + 5;  // behind the norms
+    CHECK(matrices[2].offset == matrices[1].offset + 24 * 24);
+    CHECK(matrices[3].offset == matrices[2].offset + 12 * 24);
+    CHECK(layout.layers[0].gate_up + 36 * 24 == matrices[6].offset);
   }
 }
 
