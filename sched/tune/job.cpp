@@ -30,6 +30,10 @@ constexpr std::size_t most_choices = 64;
 constexpr velo_tuning_recompute recomputes[] = {
     VELO_TUNING_RECOMPUTE_NONE, VELO_TUNING_RECOMPUTE_CORE, VELO_TUNING_RECOMPUTE_ACTIVATION,
     VELO_TUNING_RECOMPUTE_NORMS, VELO_TUNING_RECOMPUTE_FULL};
+// The first of equally good ones is taken.
+constexpr velo_sequence_kind cp_algorithms[] = {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES,
+                                                VELO_SEQUENCE_HYBRID, VELO_SEQUENCE_ALL_GATHER};
+constexpr std::int32_t most_context_ranks = 4096;  // of a sequence plan
 constexpr velo_tuning_split splits[] = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
 std::string shown(double value) {
   std::string all;
@@ -331,12 +335,14 @@ space read_space(section from, const job& training_job, std::int32_t keep) {
     if (one != VELO_TUNING_RECOMPUTE_CORE || !training_job.model.flash_attention)
       to.recompute.push_back(one);
   to.kinds = default_tuning_kinds();
+  to.cp_algorithms.assign(std::begin(cp_algorithms), std::end(cp_algorithms));
 
   from.counts("tp", to.tp, most);
   from.counts("pp", to.pp, most);
   from.counts("vpp", to.vpp, 64);
   from.counts("dp", to.dp, most);
-  from.counts("cp", to.cp, most);
+  from.counts("cp", to.cp, most_context_ranks);
+  from.names("cp_algorithm", cp_algorithms, &cp_algorithm_name, to.cp_algorithms);
   from.counts("ep", to.ep, most);
   from.counts("micro_batch", to.micro_batch, 1 << 20);
   from.names("recompute", recomputes, &recompute_name, to.recompute);
@@ -389,6 +395,10 @@ job read_job(const velo_tune_desc& desc) {
 const char* recompute_name(velo_tuning_recompute recompute) {
   static constexpr const char* names[] = {"none", "core", "activation", "full", "norms"};
   return names[recompute];
+}
+const char* cp_algorithm_name(velo_sequence_kind algorithm) {
+  static constexpr const char* names[] = {"ulysses", "ring", "hybrid", "all_gather"};
+  return names[algorithm];
 }
 const char* split_name(velo_tuning_split split) {
   static constexpr const char* names[] = {"even", "balanced"};

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "velo/sequence_plan.h"
 #include "velo/tune.h"
 
 namespace velo::sched::tune {
@@ -59,6 +60,7 @@ struct space {
   std::vector<velo_tuning_recompute> recompute;
   std::vector<velo_schedule_kind> kinds;
   std::vector<velo_tuning_split> splits;
+  std::vector<velo_sequence_kind> cp_algorithms;
   std::int64_t keep = 20;
 };
 
@@ -82,5 +84,6 @@ job read_job(const velo_tune_desc& desc);
 // Names as in the JSON texts.
 const char* recompute_name(velo_tuning_recompute recompute);
 const char* split_name(velo_tuning_split split);
+const char* cp_algorithm_name(velo_sequence_kind algorithm);
 
 }  // namespace velo::sched::tune

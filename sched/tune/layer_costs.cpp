@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sched/tune/context_cost.hpp"
+
 namespace velo::sched::tune {
 namespace {
 
@@ -41,6 +43,16 @@ double all_to_all_seconds(const profile& of, std::int64_t size, double bytes) {
   return 2 * (std::max(inside, outside) + (far ? of.inter_latency : of.intra_latency));
 }
 
+// The time in which a rank exchanges `bytes` with the others, an equal part with each.
+double pairs_seconds(const profile& of, std::int64_t size, std::int64_t stride, double bytes) {
+  if (size * stride <= of.per_node) return bytes / of.intra_rate + of.intra_latency;
+  const auto others = static_cast<double>(size - 1);
+  const auto near = static_cast<double>(
+      std::clamp<std::int64_t>(of.per_node / std::max<std::int64_t>(stride, 1), 1, size) - 1);
+  const double inside = bytes * near / others / of.intra_rate;
+  return std::max(inside, bytes * (others - near) / others / of.inter_rate) + of.inter_latency;
+}
+
 struct widths {
   explicit widths(const model& m, double t)
       : hidden(static_cast<double>(m.hidden)),
@@ -59,7 +71,7 @@ struct widths {
 // Builds costs: one call each for products, attention, kept tensors and communication.
 class builder {
  public:
-  builder(const job& training_job, const velo_tuning_layout& layout)
+  builder(const job& training_job, const full_layout& layout)
       : job_(training_job),
         m_(training_job.model),
         profile_(training_job.profile),
@@ -67,12 +79,18 @@ class builder {
         t_(layout.tp),
         cp_(layout.cp),
         ep_(layout.ep),
+        neighbors_(neighbors_of(layout)),
         recompute_(layout.recompute),
         // Tokens inside tensor-parallel blocks, and between them, where tokens are sharded.
         n_(static_cast<double>(layout.micro_batch) *
            static_cast<double>(training_job.training.sequence) / layout.cp),
         between_(training_job.training.sequence_parallel ? n_ / t_ : n_),
-        w_(training_job.model, t_) {}
+        w_(training_job.model, t_) {
+    if (cp_ > 1) share_sequence(layout);
+  }
+
+  const context_use& context() const { return use_; }
+  double context_buffers() const { return context_.buffers; }
 
   layer_cost dense() {
     begin();
@@ -196,7 +214,8 @@ class builder {
 
   void core() {
     const auto s = static_cast<double>(job_.training.sequence);
-    const double seconds = n_ * s * w_.heads * (w_.query + w_.value) / profile_.attention_flops;
+    const double cells = cp_ == 1 ? n_ * s * w_.heads / 2 : use_.cells;
+    const double seconds = seconds_of_cells(cells);
     cached_.forward += seconds;
     cached_.input += flash_backward * seconds;
     compute_ += (1 + flash_backward) * seconds;
@@ -207,21 +226,55 @@ class builder {
       kept(core_bytes_);
       remade_core_ = seconds + 2 * core_bytes_ / profile_.memory_rate;
     }
-    ring(seconds);
+    cached_.forward += use_.forward_exposed;
+    cached_.input += use_.gradient_exposed;
+    kept(use_.kept_bytes);
   }
 
-  // Keys and values circulate while scores are computed; in the backward their gradients circulate
-  // with them.
-  void ring(double attention) {
-    if (cp_ == 1) return;
-    const double bytes = n_ * element * w_.kv_heads * (w_.query + w_.value) * (cp_ - 1);
-    const link over = link_of(profile_, cp_, t_);
-    const double seconds = bytes / over.rate + (cp_ - 1) * over.latency;
-    const auto exposed = [&](double moved, double worked) {
-      return moved - profile_.cp_overlap * std::min(moved, worked);
-    };
-    cached_.forward += exposed(seconds, attention);
-    cached_.input += exposed(2 * seconds, flash_backward * attention);
+  double seconds_of_cells(double cells) const {
+    return 2 * cells * (w_.query + w_.value) / profile_.attention_flops;
+  }
+
+  static std::int32_t neighbors_of(const full_layout& layout) {
+    if (layout.cp_algorithm == VELO_SEQUENCE_ULYSSES) return layout.cp;
+    return layout.cp_algorithm == VELO_SEQUENCE_HYBRID ? layout.cp_ulysses : 1;
+  }
+
+  // The price of the plan for all sequences of a micro-batch.
+  void share_sequence(const full_layout& layout) {
+    context_ = context_cost_of({layout.cp_algorithm, cp_, neighbors_, job_.training.sequence,
+                                m_.heads / t_, static_cast<std::int64_t>(w_.kv_heads), w_.query,
+                                w_.value, element});
+    for (auto* pass : {&context_.forward, &context_.gradient})
+      for (context_phase& one : *pass) {
+        one.cells *= layout.micro_batch;
+        one.bytes *= layout.micro_batch;
+      }
+    context_.buffers *= layout.micro_batch;
+    use_.cells = cells_of(context_.forward);
+    use_.forward_bytes = bytes_of(context_.forward);
+    use_.gradient_bytes = bytes_of(context_.gradient);
+    use_.forward_exposed = exposed(context_.forward, 1);
+    use_.gradient_exposed = exposed(context_.gradient, flash_backward);
+    use_.kept_bytes = context_.kept * layout.micro_batch;
+  }
+
+  // work: of a cell, over the forward's.
+  double exposed(const std::vector<context_phase>& pass, double work) const {
+    double sum = 0;
+    for (const context_phase& one : pass) {
+      if (one.bytes == 0) continue;
+      const double moved = exchange_seconds(one), worked = work * seconds_of_cells(one.cells);
+      sum += one.steps * (moved - profile_.cp_overlap * std::min(moved, worked));
+    }
+    return sum;
+  }
+
+  double exchange_seconds(const context_phase& of) const {
+    if (of.way == context_way::all) return pairs_seconds(profile_, cp_, t_, of.bytes);
+    if (of.way == context_way::neighbors) return pairs_seconds(profile_, neighbors_, t_, of.bytes);
+    const link over = link_of(profile_, cp_ / neighbors_, std::int64_t{t_} * neighbors_);
+    return of.bytes / over.rate + over.latency;
   }
 
   // copies: the number of matrices, each for a part of the rows.
@@ -319,11 +372,13 @@ class builder {
   const model& m_;
   const profile& profile_;
   const double input_bytes_;  // of an element that a product keeps
-  const std::int32_t t_, cp_, ep_;
+  const std::int32_t t_, cp_, ep_, neighbors_;
   const velo_tuning_recompute recompute_;
   const double n_, between_;
   const widths w_;
 
+  context_cost context_;
+  context_use use_;
   layer_cost cached_;
   double compute_ = 0, all_to_all_ = 0;
   double core_bytes_ = 0, activation_bytes_ = 0, remade_core_ = 0, remade_activation_ = 0;
@@ -344,6 +399,14 @@ layer_cost& layer_cost::operator+=(const layer_cost& more) {
   return *this;
 }
 
+bool layer_costs::covers(const layer_costs& other) const {
+  const auto each = [](const layer_cost& a, const layer_cost& b) {
+    return a.forward <= b.forward && a.input <= b.input && a.weight <= b.weight &&
+           a.hidden >= b.hidden && a.kept <= b.kept && a.remade <= b.remade;
+  };
+  return each(dense, other.dense) && each(moe, other.moe) && gathered_bytes <= other.gathered_bytes;
+}
+
 double collective_seconds(const profile& of, std::int64_t size, std::int64_t stride, double bytes) {
   if (size == 1) return 0;
   const link over = link_of(of, size, stride);
@@ -351,9 +414,10 @@ double collective_seconds(const profile& of, std::int64_t size, std::int64_t str
   return bytes * (all - 1) / all / over.rate + hops(size) * over.latency;
 }
 
-layer_costs layer_costs_of(const job& training_job, const velo_tuning_layout& layout) {
+layer_costs layer_costs_of(const job& training_job, const full_layout& layout) {
   builder make(training_job, layout);
   layer_costs result;
+  result.context = make.context();
   result.dense = make.dense();
   if (training_job.model.experts > 0) result.moe = make.moe();
   result.embedding = make.embedding();
@@ -372,9 +436,8 @@ layer_costs layer_costs_of(const job& training_job, const velo_tuning_layout& la
                           : training_job.profile.inter_rate;
   result.message_seconds = result.message_bytes / rate + over.latency;
 
-  const widths w(m, layout.tp);
   if (layout.tp > 1) result.gathered_bytes += whole;
-  if (layout.cp > 1) result.gathered_bytes += 2 * n * element * w.kv_heads * (w.query + w.value);
+  result.gathered_bytes += make.context_buffers();
   if (layout.ep > 1)
     result.gathered_bytes +=
         2 * whole / layout.tp * static_cast<double>(m.active) * training_job.training.imbalance;

@@ -8,14 +8,16 @@
 //
 // Tensor and sequence parallelism gather and scatter the activations once each before and behind
 // attention and feed-forward (Korthikanti et al., Reducing Activation Recomputation in Large
-// Transformer Models, 2022); context parallelism passes keys and values around a ring (Liu et al.,
-// Ring Attention, 2023); experts get their tokens by two all-to-alls.
+// Transformer Models, 2022); context parallelism computes and exchanges what the slowest rank of
+// its sequence plan does (sched/tune/context_cost.hpp), of each step's exchange as much as it takes
+// longer than the step's scores; experts get their tokens by two all-to-alls.
 //
 // Kept activations are counted tensor by tensor as Korthikanti et al. do, two bytes an element. For
 // a layer of theirs (no gate, dropout, four times as wide, no fused attention) the sum is their s b
 // h (34 + 5 a s / h). Biases are omitted.
 #pragma once
 
+#include "sched/tune/full_layout.hpp"
 #include "sched/tune/job.hpp"
 
 namespace velo::sched::tune {
@@ -33,18 +35,30 @@ struct layer_cost {
   layer_cost& operator+=(const layer_cost& more);
 };
 
+// What a layer's attention of a micro-batch takes where ranks share its sequence.
+struct context_use {
+  double cells = 0;                                  // of the forward, times heads
+  double forward_bytes = 0, gradient_bytes = 0;      // exchanged
+  double forward_exposed = 0, gradient_exposed = 0;  // seconds that no computation hides
+  double kept_bytes = 0;                             // of other ranks, for the gradient
+};
+
 struct layer_costs {
   layer_cost dense, moe, embedding, output;
+  context_use context;
   double message_bytes = 0;    // from stage to stage
   double message_seconds = 0;  // the same in time
   double gathered_bytes = 0;   // buffers of tensor, context and expert parallelism
+
+  // Whether no layer takes more time or memory than with `other`.
+  bool covers(const layer_costs& other) const;
 
   const layer_cost& layer(const model& of, std::int64_t index) const {
     return of.has_experts(index) ? moe : dense;
   }
 };
 
-layer_costs layer_costs_of(const job& training_job, const velo_tuning_layout& layout);
+layer_costs layer_costs_of(const job& training_job, const full_layout& layout);
 
 // The time of a ring or a tree over `size` ranks that lie `stride` apart, in which every rank gets
 // or gives `bytes` of the others.

@@ -20,7 +20,7 @@ constexpr std::size_t most_candidates = std::size_t{1} << 20;
 constexpr double slack = 1 - 1e-9;
 
 struct candidate {
-  velo_tuning_layout layout;
+  full_layout layout;
   double bound;  // seconds of a step, at least
 };
 
@@ -62,12 +62,51 @@ class enumeration {
   void contexts() {
     for (const std::int32_t cp : space_.cp) {
       at_.cp = cp;
-      if (job_.training.sequence % sequence_parts(job_.training, at_) == 0)
-        pipelines();
-      else
+      if (job_.training.sequence % sequence_parts(job_.training, at_) != 0) {
         reject(VELO_TUNING_REASON_SEQUENCE);
+        continue;
+      }
+      find_ways();
+      if (!ways_.empty()) pipelines();
     }
     at_.cp = 0;
+  }
+
+  // The ways in which the ranks of a sequence can share it. Each of those that exchange heads needs
+  // at least one of its own.
+  void find_ways() {
+    ways_.clear();
+    if (at_.cp == 1) {
+      ways_.push_back({-1, 0});
+      return;
+    }
+    const std::int64_t heads = m_.heads / at_.tp;
+    for (const velo_sequence_kind algorithm : space_.cp_algorithms) {
+      const std::size_t before = ways_.size();
+      if (algorithm == VELO_SEQUENCE_HYBRID) {
+        for (std::int32_t u = 2; u < at_.cp && u <= heads; ++u)
+          if (at_.cp % u == 0) ways_.push_back({algorithm, u});
+      } else if (algorithm != VELO_SEQUENCE_ULYSSES || heads >= at_.cp) {
+        ways_.push_back({algorithm, 0});
+      }
+      if (ways_.size() == before) reject_way(algorithm, heads);
+    }
+  }
+
+  void reject_way(velo_sequence_kind algorithm, std::int64_t heads) {
+    at_.cp_algorithm = algorithm;
+    reject(VELO_TUNING_REASON_HEADS);
+    rejected_.back().text =
+        algorithm == VELO_SEQUENCE_ULYSSES
+            ? core::concat("ulysses of ", at_.cp,
+                           " ranks needs as many heads of a rank, which are ", heads)
+                  .buffer
+            : core::concat("cp ", at_.cp,
+                           " is no hybrid of rings and neighbors, of which each has "
+                           "one of ",
+                           heads, " heads")
+                  .buffer;
+    at_.cp_algorithm = -1;
   }
 
   void pipelines() {
@@ -117,13 +156,39 @@ class enumeration {
   void recomputes() {
     for (const velo_tuning_recompute how : space_.recompute) {
       at_.recompute = how;
-      costs_ = layer_costs_of(job_, at_);
       if (how == VELO_TUNING_RECOMPUTE_CORE && m_.flash_attention)
         reject(VELO_TUNING_REASON_SAME);
       else
-        kinds();
+        ways();
     }
     at_.recompute = -1;
+  }
+
+  // Tries the ways that no other makes superfluous.
+  void ways() {
+    std::vector<layer_costs> all;
+    for (const way& one : ways_) all.push_back(layer_costs_of(job_, laid_out(one)));
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+      at_ = laid_out(ways_[i]);
+      costs_ = all[i];
+      const std::size_t better = better_than(all, i);
+      if (better == i) {
+        kinds();
+      } else {
+        reject(VELO_TUNING_REASON_SAME);
+        rejected_.back().text = "takes no less time and memory in a layer than " +
+                                std::string(cp_algorithm_name(ways_[better].algorithm));
+      }
+    }
+    at_.cp_algorithm = -1;
+    at_.cp_ulysses = 0;
+  }
+
+  // The first way that is nowhere worse than way i and not the same, or i.
+  static std::size_t better_than(const std::vector<layer_costs>& all, std::size_t i) {
+    for (std::size_t k = 0; k < all.size(); ++k)
+      if (k != i && all[k].covers(all[i]) && (k < i || !all[i].covers(all[k]))) return k;
+    return i;
   }
 
   void kinds() {
@@ -204,12 +269,25 @@ class enumeration {
                  core::text("at most %zu candidates", most_candidates), "more");
   }
 
+  // A way to share a sequence.
+  struct way {
+    velo_sequence_kind algorithm;
+    std::int32_t ulysses;
+  };
+  full_layout laid_out(const way& how) const {
+    full_layout made = at_;
+    made.cp_algorithm = how.algorithm;
+    made.cp_ulysses = how.ulysses;
+    return made;
+  }
+
   const job& job_;
   const space& space_;
   const model& m_;
   std::vector<rejection>& rejected_;
   std::vector<candidate> found_;
-  velo_tuning_layout at_{};
+  std::vector<way> ways_;
+  full_layout at_;
   layer_costs costs_;
 };
 
@@ -241,7 +319,7 @@ class searcher {
  private:
   // A candidate's stages, and the memory of its ranks.
   struct case_of {
-    case_of(const job& training_job, const velo_tuning_layout& layout)
+    case_of(const job& training_job, const full_layout& layout)
         : costs(layer_costs_of(training_job, layout)) {
       result.layout = layout;
       result.stage_layers =
@@ -393,7 +471,7 @@ class searcher {
     return result;
   }
 
-  void reject(const velo_tuning_layout& layout, velo_tuning_reason code, double value) {
+  void reject(const full_layout& layout, velo_tuning_reason code, double value) {
     rejection one;
     one.layout = layout;
     one.code = code;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/index.hpp"
+#include "sched/tune/full_layout.hpp"
 #include "sched/tune/job.hpp"
 #include "sched/tune/orders.hpp"
 
@@ -36,7 +37,7 @@ struct rank_memory {
 };
 
 struct plan {
-  velo_tuning_layout layout{};
+  full_layout layout;
   double pipeline = 0, gradients = 0, optimizer = 0;  // seconds
   double bubble = 0, tokens_per_second = 0, utilization = 0;
   std::vector<rank_memory> memory;         // by rank of the pipeline
@@ -49,12 +50,12 @@ struct plan {
 };
 
 struct rejection {
-  velo_tuning_layout layout{};
+  full_layout layout;
   velo_tuning_reason code = 0;
   std::int32_t rank = -1;  // MEMORY: the rank
   double value = 0;        // MEMORY: bytes; SLOWER: seconds at least
   bool at_least = false;   // MEMORY: even with one activation at a time
-  std::string text;        // SCHEDULE: why not
+  std::string text;        // SCHEDULE, or where ways to share a sequence are rejected: why
 };
 
 struct tuning {

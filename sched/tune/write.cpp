@@ -42,7 +42,10 @@ constexpr const char* formulas[] = {
     "gradient of a product as long as its forward",
     "attention: causal, half of the scores; backward 2.5 times the forward (Dao 2023)",
     "tensor parallelism gathers and scatters before and behind attention and feed-forward "
-    "(Korthikanti et al. 2022); context parallelism is a ring behind attention (Liu et al. 2023)",
+    "(Korthikanti et al. 2022)",
+    "context parallelism: in each step of velo's sequence plan the cells of the rank that computes "
+    "most, and of the bytes of the rank that exchanges most what takes longer than they do; of "
+    "cp_algorithm's choices those that no other beats in both time and memory",
     "experts: balanced but for imbalance; two all-to-alls a pass, hidden only in a forward fused "
     "with a backward (dualpipev)",
     "ranks are numbered tp, cp, dp, pp, the first next to each other; a ring between nodes has the "
@@ -109,14 +112,19 @@ constexpr field fields[] = {{"tp", "ranks", &velo_tuning_layout::tp},
 std::string name_or_nothing(std::int32_t value, const char* (*name)(std::int32_t)) {
   return value < 0 ? "" : name(value);
 }
-std::array<std::string, 3> words_of(const velo_tuning_layout& layout) {
-  return {name_or_nothing(layout.recompute, &recompute_name),
-          name_or_nothing(layout.kind, &name_of), name_or_nothing(layout.split, &split_name)};
+std::string cp_algorithm_text(const full_layout& layout) {
+  const std::string name = name_or_nothing(layout.cp_algorithm, &cp_algorithm_name);
+  return layout.cp_ulysses == 0 ? name : name + "-" + std::to_string(layout.cp_ulysses);
 }
-constexpr const char* word_names[] = {"recompute", "schedule", "split"};
+std::array<std::string, 4> words_of(const full_layout& layout) {
+  return {name_or_nothing(layout.recompute, &recompute_name),
+          name_or_nothing(layout.kind, &name_of), name_or_nothing(layout.split, &split_name),
+          cp_algorithm_text(layout)};
+}
+constexpr const char* word_names[] = {"recompute", "schedule", "split", "cp_algorithm"};
 
 // The text of a layout, "tp 8, pp 2, .."; open members are omitted.
-std::string layout_text(const velo_tuning_layout& layout) {
+std::string layout_text(const full_layout& layout) {
   std::string all;
   const auto add = [&](const std::string& part) { all += (all.empty() ? "" : ", ") + part; };
   for (const field& f : fields)
@@ -230,12 +238,23 @@ std::string rejected_table(const tuning& from) {
   return all;
 }
 
-void write_layout(core::json_writer& to, const velo_tuning_layout& layout) {
+void write_layout(core::json_writer& to, const full_layout& layout) {
   to.object();
   for (const field& f : fields) to.member(f.name, layout.*f.member);
-  const auto words = words_of(layout);
-  for (std::size_t i = 0; i < words.size(); ++i) to.member(word_names[i], words[i]);
+  to.member("recompute", name_or_nothing(layout.recompute, &recompute_name));
+  to.member("schedule", name_or_nothing(layout.kind, &name_of));
+  to.member("split", name_or_nothing(layout.split, &split_name));
+  if (layout.cp_algorithm >= 0) to.member("cp_algorithm", cp_algorithm_name(layout.cp_algorithm));
+  if (layout.cp_ulysses > 0) to.member("cp_ulysses", layout.cp_ulysses);
   to.end();
+}
+
+// What the plan of the sequence takes of a layer for a micro-batch.
+void write_context(core::json_writer& to, const context_use& of) {
+  to.object().member("cells", of.cells).member("forward_bytes", of.forward_bytes);
+  to.member("gradient_bytes", of.gradient_bytes).member("kept_bytes", of.kept_bytes);
+  to.member("forward_exposed_seconds", of.forward_exposed);
+  to.member("gradient_exposed_seconds", of.gradient_exposed).end();
 }
 
 // The arguments of velo_schedule_create for the same order.
@@ -247,12 +266,14 @@ void write_demand(core::json_writer& to, const demand& of) {
   to.end().end();
 }
 
-void write_plan(core::json_writer& to, const plan& of) {
+void write_plan(core::json_writer& to, const job& training_job, const plan& of) {
   write_layout(to.object().key("layout"), of.layout);
   to.member("step_seconds", of.step()).member("pipeline_seconds", of.pipeline);
   to.member("gradient_seconds", of.gradients).member("optimizer_seconds", of.optimizer);
   to.member("bubble", of.bubble).member("tokens_per_second", of.tokens_per_second);
   to.member("utilization", of.utilization);
+  if (of.layout.cp > 1)
+    write_context(to.key("context"), layer_costs_of(training_job, of.layout).context);
   if (is_searched(of.layout.kind)) write_demand(to.key("order"), of.searched);
   to.key("stage_layers").array();
   for (const auto layers : of.stage_layers) to.value(layers);
@@ -278,6 +299,7 @@ std::string reason_of(const tuning& from, const rejection& rejected) {
   const velo_tuning_layout& l = rejected.layout;
   switch (rejected.code) {
     case VELO_TUNING_REASON_HEADS:
+      if (!rejected.text.empty()) return rejected.text;
       return heads_text(j.model, l.tp);
     case VELO_TUNING_REASON_RANKS:
       return core::concat("tp * cp * pp = ", std::int64_t{l.tp} * l.cp * l.pp, " does not divide ",
@@ -310,6 +332,7 @@ std::string reason_of(const tuning& from, const rejection& rejected) {
       return "at least " + rounded(rejected.value) +
              " s a step, and plans that were kept take less";
     default:
+      if (!rejected.text.empty()) return rejected.text;
       return "the same as the split or recompute before it";
   }
 }
@@ -347,7 +370,7 @@ std::string write_json(const tuning& from) {
   to.member("memory_bytes", from.of.profile.memory_bytes);
   to.member("candidates", static_cast<double>(from.plans.size() + from.rejections.size()));
   to.member("simulated", static_cast<double>(from.simulated)).line(" ").key("plans").array();
-  for (const plan& one : from.plans) write_plan(to.line("  "), one);
+  for (const plan& one : from.plans) write_plan(to.line("  "), from.of, one);
   to.end().line(" ").key("rejected").object();
   for (const auto& [code, count] : counts_of(from)) to.member(reason_names[code], count);
   to.end().line(" ").key("nearest");

@@ -11,7 +11,10 @@ using Catch::Matchers::Contains;
 TEST_CASE("pretrain trains with what velo tune prints") {
   workplace w;
   const char* const searches[] = {
-      R"("tp": [2], "cp": [2], "pp": [1])", R"("tp": [1], "pp": [2], "kind": ["zbv"], "vpp": [2])",
+      R"("tp": [2], "cp": [2], "pp": [1])",
+      R"("tp": [1], "cp": [4], "pp": [1], "cp_algorithm": ["hybrid"])",
+      R"("tp": [1], "cp": [2], "pp": [2], "kind": ["1f1b"], "cp_algorithm": ["all_gather"])",
+      R"("tp": [1], "pp": [2], "kind": ["zbv"], "vpp": [2])",
       R"("tp": [2], "pp": [2], "kind": ["1f1b"], "split": ["balanced"], "recompute": ["full"])",
       R"("tp": [1], "pp": [1], "cp": [1])"};
   for (const char* const search : searches) {

@@ -41,7 +41,8 @@ wanted llama(int accelerators, int cp, int dp, int batch, int sequence) {
   one.accelerators = accelerators;
   one.search = R"("tp": [8], "pp": [16], "vpp": [8], "cp": [)" + std::to_string(cp) +
                R"(], "dp": [)" + std::to_string(dp) +
-               R"(], "micro_batch": [1], "kind": ["interleaved"], "split": ["even"])";
+               R"(], "micro_batch": [1], "kind": ["interleaved"], "split": ["even"], )" +
+               R"("cp_algorithm": ["all_gather"])";
   return one;
 }
 

@@ -85,6 +85,46 @@ TEST_CASE("every candidate is a plan that fits, or has its reason") {
   }
 }
 
+TEST_CASE("ways to share a sequence that no other beats are tried, others have their reason") {
+  const auto ways = [](const char* more, const char* profile) {
+    wanted one;
+    one.model = R"("layers": 8, "hidden": 512, "heads": 8, "kv_heads": 8, "ffn_hidden": 1024, )"
+                R"("vocabulary": 4000)";
+    one.training = R"("global_batch": 16, "sequence": 4096)";
+    one.search = std::string(R"("tp": [1], "cp": [4], "pp": [1], "micro_batch": [1], "split": )") +
+                 R"(["even"], "recompute": ["none"])" + more;
+    return searched(one.text(), profile);
+  };
+  // Links so slow that the fewest bytes win, or so quick that nothing is exposed in a ring.
+  constexpr const char* slow = R"({"intra_gb_per_s": 1})";
+  constexpr const char* quick = R"({"intra_gb_per_s": 2000, "intra_latency_us": 0})";
+  CHECK(ways("", slow).plans[0].layout.cp_algorithm == VELO_SEQUENCE_ULYSSES);
+  const tuning ring = ways("", quick);
+  REQUIRE(ring.plans[0].layout.cp_algorithm == VELO_SEQUENCE_RING);
+  const context_use use = layer_costs_of(ring.of, ring.plans[0].layout).context;
+  CHECK(use.cells == 8.0 * 4096 * 4097 / 2 / 4);
+  CHECK(use.forward_exposed == 0);
+  const auto same = std::count_if(ring.rejections.begin(), ring.rejections.end(),
+                                  [](auto& one) { return one.code == VELO_TUNING_REASON_SAME; });
+  CHECK(same > 0);
+  CHECK(ring.plans.size() + static_cast<std::size_t>(same) == 4);  // and the hybrid of 2
+  CHECK(write_rejected(ring).find("takes no less time and memory in a layer than ring") !=
+        std::string::npos);
+  CHECK(write_json(ring).find(R"("cp_algorithm": "ring")") != std::string::npos);
+
+  const tuning two = ways(R"(, "cp_algorithm": ["hybrid"])", quick);
+  REQUIRE(two.plans.size() == 1);
+  CHECK(two.plans[0].layout.cp_ulysses == 2);
+  wanted few;
+  few.search = R"("tp": [4], "cp": [4], "pp": [1], "cp_algorithm": ["ulysses"])";
+  few.accelerators = 16;
+  const tuning none = searched(few.text());
+  REQUIRE(none.rejections.size() == 1);
+  CHECK(none.rejections[0].code == VELO_TUNING_REASON_HEADS);
+  CHECK(reason_of(none, none.rejections[0]) ==
+        "ulysses of 4 ranks needs as many heads of a rank, which are 2");
+}
+
 TEST_CASE("a reason has the numbers that decide") {
   const auto first = [](const wanted& of, velo_tuning_reason code) {
     const tuning found = searched(of.text());
@@ -132,7 +172,7 @@ TEST_CASE(
     CHECK(only.code == VELO_TUNING_REASON_SCHEDULE);
     CHECK(only.layout.pp == 4);
     CHECK(only.layout.vpp == 0);  // none of them
-    CHECK(write_rejected(found).find(std::string(kind) + ",,schedule,") != std::string::npos);
+    CHECK(write_rejected(found).find(std::string(kind) + ",,,schedule,") != std::string::npos);
     return reason_of(found, only);
   };
   CHECK(reason("zbv", "[1, 4]") == "zbv takes a vpp of 2, which search.vpp does not list");
@@ -262,6 +302,8 @@ TEST_CASE("what is wrong in a text is named by its place") {
   at(R"("search": {)", R"("search": {"tp": [1, 2, 1])", "config.search.tp");
   at(R"("search": {)", R"("search": {"tp": [1, 0])", "config.search.tp[1]");
   at(R"("search": {)", R"("search": {"kind": ["1f1b", "ripipe"])", "config.search.kind[1]");
+  at(R"("search": {)", R"("search": {"cp_algorithm": ["rings"])", "config.search.cp_algorithm[0]");
+  at(R"("search": {)", R"("search": {"cp": [8192])", "config.search.cp[0]");
   at(R"("search": {)", R"("search": {"keep": 10001)", "config.search.keep");
   at(R"("accelerators": 8)", R"("accelerators": 65537)", "config.accelerators");
   at(R"("accelerators": 8)", R"("profile": {}, "accelerators": 8)", "desc.profile");

@@ -108,6 +108,8 @@ void write_model(json_t* to, const pretrain_plan& of) {
 
 void write_parallel(json_t* to, const pretrain_plan& of) {
   for (const char* name : {"tp", "cp", "pp"}) set(to, name, of.layout(name));
+  if (of.layout("cp") > 1) set(to, "cp_algorithm", of.word("cp_algorithm"));
+  if (of.layout("cp_ulysses") > 1) set(to, "cp_ulysses", of.layout("cp_ulysses"));
   if (of.layout("tp") > 1) set(to, "sequence_parallel", of.trains_with("sequence_parallel"));
   if (of.layout("pp") == 1) return;
   set(to, "pipeline", of.word("schedule"));

@@ -1,0 +1,27 @@
+// A layout with the ways of a cut that velo_tuning_layout has no field for.
+//
+// They are dimensions of the search, too. They change what a layer costs and nothing else, so a way
+// that takes no less time and no less memory in a layer than another one is rejected before
+// anything is searched.
+#pragma once
+
+#include <cstdint>
+
+#include "velo/sequence_plan.h"
+#include "velo/tune.h"
+
+namespace velo::sched::tune {
+
+struct full_layout : velo_tuning_layout {
+  // How ranks share the attention of a sequence. -1: they do not, or in a rejection any way.
+  velo_sequence_kind cp_algorithm = -1;
+  std::int32_t cp_ulysses = 0;  // neighbors that exchange heads; 0 but for a hybrid
+
+  full_layout() : velo_tuning_layout{} {}
+  full_layout(const velo_tuning_layout& of)  // NOLINT(google-explicit-constructor): the usual ways
+      : velo_tuning_layout(of) {
+    if (of.cp > 1) cp_algorithm = VELO_SEQUENCE_RING;
+  }
+};
+
+}  // namespace velo::sched::tune
