@@ -2,9 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 
+#include "tests/temporary_folder.hpp"
 #include "tests/tools/velo/run.hpp"
+
+using velo::testing::temporary_folder;
 
 namespace {
 
@@ -136,6 +140,46 @@ TEST_CASE("the best plan that pretrain can run is written as its config") {
   CHECK(64 % ranks == 0);
   CHECK(at("data", "batch") * at("data", "accumulation") == 2048);
   CHECK(at("data", "batch") % (64 / ranks) == 0);
+}
+
+TEST_CASE("a profile of this machine is measured in seconds, and plans are made by it") {
+  const temporary_folder folder_of_test;
+  const std::string job =
+      folder_of_test.put("job.json", R"({"model": {"layers": 4, "hidden": 256, "heads": 4,
+      "kv_heads": 2, "ffn_hidden": 768, "vocabulary": 260},
+      "training": {"global_batch": 16, "sequence": 256}, "accelerators": 2})");
+  const auto begin = std::chrono::steady_clock::now();
+  const outcome measured = tune(job + " --measure -o " + folder_of_test.at("here.json"));
+  INFO(measured.out);
+  REQUIRE(measured.code == 0);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));  // of a busy machine
+  CHECK(measured.out.find("velo: measuring the machine's limits (1 of 6)\n") == 0);
+  CHECK(measured.out.find("(6 of 6)\n") == measured.out.size() - 9);
+
+  const outcome planned =
+      tune(job + " --profile " + folder_of_test.at("here.json") + " --json --top 1");
+  INFO(planned.out);
+  REQUIRE(planned.code == 0);
+  const json all = parsed(planned.out);
+  const json_t* assumed = json_object_get(all.get(), "assumptions");
+  for (const char* rate : {"peak_tflops", "matmul_efficiency", "attention_efficiency",
+                           "memory_gb_per_s", "intra_gb_per_s", "intra_latency_us", "layer_us"})
+    CHECK(number_of(assumed, ("profile." + std::string(rate)).c_str()) > 0);
+  CHECK(text_of(assumed, "profile.name").find("measured") != std::string::npos);
+}
+
+TEST_CASE("what cannot be measured is refused by its member") {
+  const temporary_folder folder_of_test;
+  const std::string job = folder_of_test.put("job.json", R"({"model": {"hidden": 256.5}})");
+  check_refused("tune " + job + " --measure",
+                "job.json: config.model.hidden: expected a whole number from 1 to 16777216, got "
+                "256.5");
+  const std::string less =
+      folder_of_test.put("less.json", R"({"model": {"hidden": 256, "heads": 4}})");
+  check_refused("tune " + less + " --measure", "config.model.ffn_hidden: expected a whole number");
+  check_refused("tune " + less + " --measure", "got nothing");
+  check_refused("tune " + folder_of_test.put("none.json", "{") + " --measure", "none.json: line 1");
+  check_refused("tune " + less + " --measure --json", "--measure writes a profile, not plans");
 }
 
 TEST_CASE("plans that pretrain cannot run are not written, and the reason is printed") {
