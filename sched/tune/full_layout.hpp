@@ -12,15 +12,25 @@
 
 namespace velo::sched::tune {
 
+// How tokens get into the order of their experts and back: by the numbers of their rows, or by
+// products with matrices of zeros and ones.
+enum class rearrange : std::int32_t { index, one_hot };
+
 struct full_layout : velo_tuning_layout {
   // How ranks share the attention of a sequence. -1: they do not, or in a rejection any way.
   velo_sequence_kind cp_algorithm = -1;
   std::int32_t cp_ulysses = 0;  // neighbors that exchange heads; 0 but for a hybrid
 
+  // In how many slices of rows a product overlaps with the exchange of tensor parallelism next to
+  // it; 1: one after the other; 0: there is none, or in a rejection any.
+  std::int32_t tp_slices = 0;
+  rearrange tokens = rearrange::index;
+
   full_layout() : velo_tuning_layout{} {}
   full_layout(const velo_tuning_layout& of)  // NOLINT(google-explicit-constructor): the usual ways
       : velo_tuning_layout(of) {
     if (of.cp > 1) cp_algorithm = VELO_SEQUENCE_RING;
+    if (of.tp > 1) tp_slices = 1;
   }
 };
 

@@ -33,6 +33,8 @@ constexpr velo_tuning_recompute recomputes[] = {
 // The first of equally good ones is taken.
 constexpr velo_sequence_kind cp_algorithms[] = {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES,
                                                 VELO_SEQUENCE_HYBRID, VELO_SEQUENCE_ALL_GATHER};
+constexpr rearrange rearranges[] = {rearrange::index, rearrange::one_hot};
+constexpr std::int32_t most_slices = 1024;         // of velo's operators
 constexpr std::int32_t most_context_ranks = 4096;  // of a sequence plan
 constexpr velo_tuning_split splits[] = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
 std::string shown(double value) {
@@ -343,7 +345,9 @@ space read_space(section from, const job& training_job, std::int32_t keep) {
   from.counts("dp", to.dp, most);
   from.counts("cp", to.cp, most_context_ranks);
   from.names("cp_algorithm", cp_algorithms, &cp_algorithm_name, to.cp_algorithms);
+  from.counts("tp_slices", to.tp_slices, most_slices);
   from.counts("ep", to.ep, most);
+  from.names("token_rearrange", rearranges, &rearrange_name, to.rearranges);
   from.counts("micro_batch", to.micro_batch, 1 << 20);
   from.names("recompute", recomputes, &recompute_name, to.recompute);
   from.names("kind", tuning_kinds(), &name_of, to.kinds);
@@ -399,6 +403,9 @@ const char* recompute_name(velo_tuning_recompute recompute) {
 const char* cp_algorithm_name(velo_sequence_kind algorithm) {
   static constexpr const char* names[] = {"ulysses", "ring", "hybrid", "all_gather"};
   return names[algorithm];
+}
+const char* rearrange_name(rearrange how) {
+  return how == rearrange::index ? "index" : "one_hot";
 }
 const char* split_name(velo_tuning_split split) {
   static constexpr const char* names[] = {"even", "balanced"};

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sched/tune/full_layout.hpp"
 #include "velo/sequence_plan.h"
 #include "velo/tune.h"
 
@@ -61,6 +62,8 @@ struct space {
   std::vector<velo_schedule_kind> kinds;
   std::vector<velo_tuning_split> splits;
   std::vector<velo_sequence_kind> cp_algorithms;
+  std::vector<std::int32_t> tp_slices = {1};
+  std::vector<rearrange> rearranges = {rearrange::index};
   std::int64_t keep = 20;
 };
 
@@ -85,5 +88,6 @@ job read_job(const velo_tune_desc& desc);
 const char* recompute_name(velo_tuning_recompute recompute);
 const char* split_name(velo_tuning_split split);
 const char* cp_algorithm_name(velo_sequence_kind algorithm);
+const char* rearrange_name(rearrange how);
 
 }  // namespace velo::sched::tune

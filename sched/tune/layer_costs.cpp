@@ -80,6 +80,8 @@ class builder {
         cp_(layout.cp),
         ep_(layout.ep),
         neighbors_(neighbors_of(layout)),
+        slices_(std::max(layout.tp_slices, 1)),
+        tokens_(layout.tokens),
         recompute_(layout.recompute),
         // Tokens inside tensor-parallel blocks, and between them, where tokens are sharded.
         n_(static_cast<double>(layout.micro_batch) *
@@ -182,8 +184,8 @@ class builder {
     if (m_.kv_rank > 0)
       latent(query, key, value);
     else
-      project(w_.hidden, query + key + value);
-    project(out, w_.hidden);
+      first_product_ = project(w_.hidden, query + key + value);
+    last_product_ = project(out, w_.hidden);
     kept(n_ * (element * (query + key + value) + input_bytes_ * out));
     cached_.parameters += 2 * w_.hidden;
     if (m_.dropout) kept(2 * between_ * w_.hidden);  // masks
@@ -206,6 +208,7 @@ class builder {
     const double normed = between_ * input_bytes_ * (q + kv);
     kept(between_ * element * (q + kv + rope) + normed);
     double up = project(q > 0 ? q : w_.hidden, query);
+    first_product_ = up;
     // All heads share the rotated part of keys.
     up += project(kv, key - w_.heads * rope + value);
     cheap(normed, 2 * normed / profile_.memory_rate);
@@ -280,8 +283,8 @@ class builder {
   // copies: the number of matrices, each for a part of the rows.
   void feed_forward(double rows, double width, double copies) {
     const double outer = m_.gated ? 2 : 1;
-    product(rows, w_.hidden, outer * width, copies, true);
-    product(rows, width, w_.hidden, copies, true);
+    first_product_ = product(rows, w_.hidden, outer * width, copies, true);
+    last_product_ = product(rows, width, w_.hidden, copies, true);
     const double one = rows * input_bytes_ * width;
     kept((outer + 1) * one);
     activation_bytes_ += one;
@@ -311,6 +314,7 @@ class builder {
     kept(tokens * element * w_.hidden);
     cheap(tokens * element * w_.hidden, 0);
     feed_forward(tokens, static_cast<double>(m_.expert_hidden), own);
+    if (tokens_ == rearrange::one_hot) rearrange_by_products(tokens);
     cached_.expert_parameters =
         own * w_.matrices * w_.hidden * static_cast<double>(m_.expert_hidden);
     // Tokens leave in the bytes of a product's input and return in those of a sum.
@@ -321,13 +325,40 @@ class builder {
     all_to_all_ += 2 * seconds;
   }
 
-  // A gather before a block and a scatter behind it, in the forward and in the backward.
-  void gather_and_scatter() {
-    const double bytes = n_ * element * w_.hidden;
+  // Tokens to their places and back by two products with a matrix of zeros and ones, a place for
+  // each choice. The second one's gradient to the router's weights is another product.
+  void rearrange_by_products(double places) {
+    const double rows = n_ / t_;
     const double seconds =
-        2 * (1 - profile_.tp_overlap) * collective_seconds(profile_, t_, 1, bytes);
+        std::max(2 * places * rows * w_.hidden / profile_.matmul_flops,
+                 element * (places * rows + (places + rows) * w_.hidden) / profile_.memory_rate);
+    kept(places * rows * element);
+    cached_.forward += 2 * seconds;
+    cached_.input += 3 * seconds;
+    compute_ += 5 * seconds;
+  }
+
+  // A gather before the block that was just made and a scatter behind it, in the forward and in the
+  // backward, where they change places. Without sequence parallelism one sum is next to a product.
+  void gather_and_scatter() {
+    double seconds = 0;
+    if (job_.training.sequence_parallel || slices_ == 1)
+      seconds = exposed_beside(first_product_, 1) + exposed_beside(last_product_, 1);
+    else
+      seconds = exposed_beside(std::min(first_product_, last_product_), 2);
+    seconds *= 1 - profile_.tp_overlap;
     cached_.forward += seconds;
     cached_.input += seconds;
+  }
+
+  // Seconds that a product does not hide of so many exchanges of all rows.
+  double exposed_beside(double product, double exchanges) const {
+    if (t_ == 1) return 0;
+    const double bytes = exchanges * n_ * element * w_.hidden;
+    const double latency = collective_seconds(profile_, t_, 1, 0);
+    const double moved =
+        collective_seconds(profile_, t_, 1, bytes) + (exchanges * slices_ - 1) * latency;
+    return moved / slices_ + std::max(moved - product, 0.0) * (slices_ - 1) / slices_;
   }
 
   void element_wise() {
@@ -372,7 +403,8 @@ class builder {
   const model& m_;
   const profile& profile_;
   const double input_bytes_;  // of an element that a product keeps
-  const std::int32_t t_, cp_, ep_, neighbors_;
+  const std::int32_t t_, cp_, ep_, neighbors_, slices_;
+  const rearrange tokens_;
   const velo_tuning_recompute recompute_;
   const double n_, between_;
   const widths w_;
@@ -383,6 +415,7 @@ class builder {
   double compute_ = 0, all_to_all_ = 0;
   double core_bytes_ = 0, activation_bytes_ = 0, remade_core_ = 0, remade_activation_ = 0;
   double cheap_bytes_ = 0, remade_cheap_ = 0;
+  double first_product_ = 0, last_product_ = 0;  // seconds, of the block made last
 };
 
 }  // namespace

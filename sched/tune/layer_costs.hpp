@@ -12,6 +12,10 @@
 // its sequence plan does (sched/tune/context_cost.hpp), of each step's exchange as much as it takes
 // longer than the step's scores; experts get their tokens by two all-to-alls.
 //
+// In slices an exchange of tensor parallelism travels while the product next to it computes. Of T
+// seconds beside a product of P, in s slices, T / s are exposed, the first or the last slice's, and
+// (T - P) (s - 1) / s where the product is the shorter; each slice has a message's latency.
+//
 // Kept activations are counted tensor by tensor as Korthikanti et al. do, two bytes an element. For
 // a layer of theirs (no gate, dropout, four times as wide, no fused attention) the sum is their s b
 // h (34 + 5 a s / h). Biases are omitted.

@@ -76,21 +76,41 @@ class enumeration {
   // at least one of its own.
   void find_ways() {
     ways_.clear();
-    if (at_.cp == 1) {
-      ways_.push_back({-1, 0});
-      return;
-    }
+    if (at_.cp == 1)
+      add_ways(-1, 0);
+    else
+      share_sequence();
+  }
+
+  void share_sequence() {
     const std::int64_t heads = m_.heads / at_.tp;
     for (const velo_sequence_kind algorithm : space_.cp_algorithms) {
       const std::size_t before = ways_.size();
       if (algorithm == VELO_SEQUENCE_HYBRID) {
         for (std::int32_t u = 2; u < at_.cp && u <= heads; ++u)
-          if (at_.cp % u == 0) ways_.push_back({algorithm, u});
+          if (at_.cp % u == 0) add_ways(algorithm, u);
       } else if (algorithm != VELO_SEQUENCE_ULYSSES || heads >= at_.cp) {
-        ways_.push_back({algorithm, 0});
+        add_ways(algorithm, 0);
       }
       if (ways_.size() == before) reject_way(algorithm, heads);
     }
+  }
+
+  // Slices overlap where ranks share memory; beyond a node there is one.
+  void add_ways(velo_sequence_kind algorithm, std::int32_t ulysses) {
+    full_layout made = at_;
+    made.cp_algorithm = algorithm;
+    made.cp_ulysses = ulysses;
+    std::vector<std::int32_t> slices = {at_.tp > 1 ? 1 : 0};
+    if (at_.tp > 1 && at_.tp <= job_.profile.per_node) slices = space_.tp_slices;
+    std::vector<rearrange> tokens = {rearrange::index};
+    if (m_.experts > 0) tokens = space_.rearranges;
+    for (const std::int32_t count : slices)
+      for (const rearrange how : tokens) {
+        made.tp_slices = count;
+        made.tokens = how;
+        ways_.push_back(made);
+      }
   }
 
   void reject_way(velo_sequence_kind algorithm, std::int64_t heads) {
@@ -167,7 +187,7 @@ class enumeration {
   // Tries the ways that no other makes superfluous.
   void ways() {
     std::vector<layer_costs> all;
-    for (const way& one : ways_) all.push_back(layer_costs_of(job_, laid_out(one)));
+    for (const full_layout& one : ways_) all.push_back(layer_costs_of(job_, laid_out(one)));
     for (std::size_t i = 0; i < ways_.size(); ++i) {
       at_ = laid_out(ways_[i]);
       costs_ = all[i];
@@ -176,12 +196,11 @@ class enumeration {
         kinds();
       } else {
         reject(VELO_TUNING_REASON_SAME);
-        rejected_.back().text = "takes no less time and memory in a layer than " +
-                                std::string(cp_algorithm_name(ways_[better].algorithm));
+        rejected_.back().text =
+            "takes no less time and memory in a layer than " + ways_text(ways_[better]);
       }
     }
-    at_.cp_algorithm = -1;
-    at_.cp_ulysses = 0;
+    at_ = laid_out(full_layout());
   }
 
   // The first way that is nowhere worse than way i and not the same, or i.
@@ -269,15 +288,10 @@ class enumeration {
                  core::text("at most %zu candidates", most_candidates), "more");
   }
 
-  // A way to share a sequence.
-  struct way {
-    velo_sequence_kind algorithm;
-    std::int32_t ulysses;
-  };
-  full_layout laid_out(const way& how) const {
-    full_layout made = at_;
-    made.cp_algorithm = how.algorithm;
-    made.cp_ulysses = how.ulysses;
+  // What is tried now, in the ways of another layout.
+  full_layout laid_out(const full_layout& how) const {
+    full_layout made = how;
+    static_cast<velo_tuning_layout&>(made) = at_;
     return made;
   }
 
@@ -286,7 +300,7 @@ class enumeration {
   const model& m_;
   std::vector<rejection>& rejected_;
   std::vector<candidate> found_;
-  std::vector<way> ways_;
+  std::vector<full_layout> ways_;
   full_layout at_;
   layer_costs costs_;
 };

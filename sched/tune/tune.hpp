@@ -71,6 +71,9 @@ tuning search(job of);
 // The reason why a candidate is no plan, as a sentence.
 std::string reason_of(const tuning& from, const rejection& rejected);
 
+// The ways of a layout beyond velo_tuning_layout: "ring, 4 slices".
+std::string ways_text(const full_layout& layout);
+
 // The result as texts.
 std::string write_summary(const tuning& from);
 std::string write_json(const tuning& from);

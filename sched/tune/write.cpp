@@ -43,6 +43,11 @@ constexpr const char* formulas[] = {
     "attention: causal, half of the scores; backward 2.5 times the forward (Dao 2023)",
     "tensor parallelism gathers and scatters before and behind attention and feed-forward "
     "(Korthikanti et al. 2022)",
+    "tp_slices: an exchange of T seconds beside a product of P, in s slices, is exposed for T / s, "
+    "and for (T - P) (s - 1) / s where P is the shorter; each slice has its latency; one slice "
+    "beyond a node",
+    "token_rearrange: by index as rows are moved anyway; one_hot by two products with a matrix of "
+    "tokens by places",
     "context parallelism: in each step of velo's sequence plan the cells of the rank that computes "
     "most, and of the bytes of the rank that exchanges most what takes longer than they do; of "
     "cp_algorithm's choices those that no other beats in both time and memory",
@@ -116,12 +121,17 @@ std::string cp_algorithm_text(const full_layout& layout) {
   const std::string name = name_or_nothing(layout.cp_algorithm, &cp_algorithm_name);
   return layout.cp_ulysses == 0 ? name : name + "-" + std::to_string(layout.cp_ulysses);
 }
-std::array<std::string, 4> words_of(const full_layout& layout) {
+constexpr std::size_t usual_words = 3;  // the others stay out of tables where no plan has any
+std::array<std::string, 6> words_of(const full_layout& layout) {
   return {name_or_nothing(layout.recompute, &recompute_name),
-          name_or_nothing(layout.kind, &name_of), name_or_nothing(layout.split, &split_name),
-          cp_algorithm_text(layout)};
+          name_or_nothing(layout.kind, &name_of),
+          name_or_nothing(layout.split, &split_name),
+          cp_algorithm_text(layout),
+          layout.tp_slices > 1 ? std::to_string(layout.tp_slices) : "",
+          layout.tokens == rearrange::index ? "" : rearrange_name(layout.tokens)};
 }
-constexpr const char* word_names[] = {"recompute", "schedule", "split", "cp_algorithm"};
+constexpr const char* word_names[] = {"recompute",    "schedule",  "split",
+                                      "cp_algorithm", "tp_slices", "token_rearrange"};
 
 // The text of a layout, "tp 8, pp 2, .."; open members are omitted.
 std::string layout_text(const full_layout& layout) {
@@ -158,6 +168,17 @@ constexpr const char* reason_names[] = {"",       "heads",    "ranks",  "experts
                                         "batch",  "sequence", "layers", "schedule",
                                         "memory", "slower",   "same"};
 
+// The words that a table of plans has a column for.
+std::vector<std::size_t> words_in(const std::vector<plan>& plans) {
+  std::vector<std::size_t> all;
+  for (std::size_t word = 0; word < std::size(word_names); ++word)
+    if (word < usual_words || std::any_of(plans.begin(), plans.end(), [&](const plan& one) {
+          return !words_of(one.layout)[word].empty();
+        }))
+      all.push_back(word);
+  return all;
+}
+
 std::string plan_table(const tuning& from) {
   columns table;
   columns::row names = {"#", "step", "tokens", "utilization", "bubble", "memory"};
@@ -166,8 +187,9 @@ std::string plan_table(const tuning& from) {
     names.emplace_back(f.name);
     units.emplace_back(f.unit);
   }
-  for (const char* word : word_names) {
-    names.emplace_back(word);
+  const std::vector<std::size_t> words = words_in(from.plans);
+  for (const std::size_t word : words) {
+    names.emplace_back(word_names[word]);
     units.emplace_back("kind");
   }
   table.add(names);
@@ -178,7 +200,8 @@ std::string plan_table(const tuning& from) {
                         fixed(one.tokens_per_second, 0), fixed(100 * one.utilization, 1),
                         fixed(100 * one.bubble, 1),      in_gib(one.bytes())};
     for (const field& f : fields) row.push_back(std::to_string(one.layout.*f.member));
-    for (const std::string& word : words_of(one.layout)) row.push_back(word);
+    const auto all = words_of(one.layout);
+    for (const std::size_t word : words) row.push_back(all[word]);
     table.add(row);
   }
   return table.text("");
@@ -238,7 +261,7 @@ std::string rejected_table(const tuning& from) {
   return all;
 }
 
-void write_layout(core::json_writer& to, const full_layout& layout) {
+void write_layout(core::json_writer& to, const full_layout& layout, bool has_experts) {
   to.object();
   for (const field& f : fields) to.member(f.name, layout.*f.member);
   to.member("recompute", name_or_nothing(layout.recompute, &recompute_name));
@@ -246,6 +269,8 @@ void write_layout(core::json_writer& to, const full_layout& layout) {
   to.member("split", name_or_nothing(layout.split, &split_name));
   if (layout.cp_algorithm >= 0) to.member("cp_algorithm", cp_algorithm_name(layout.cp_algorithm));
   if (layout.cp_ulysses > 0) to.member("cp_ulysses", layout.cp_ulysses);
+  if (layout.tp_slices > 0) to.member("tp_slices", layout.tp_slices);
+  if (has_experts) to.member("token_rearrange", rearrange_name(layout.tokens));
   to.end();
 }
 
@@ -267,7 +292,7 @@ void write_demand(core::json_writer& to, const demand& of) {
 }
 
 void write_plan(core::json_writer& to, const job& training_job, const plan& of) {
-  write_layout(to.object().key("layout"), of.layout);
+  write_layout(to.object().key("layout"), of.layout, training_job.model.experts > 0);
   to.member("step_seconds", of.step()).member("pipeline_seconds", of.pipeline);
   to.member("gradient_seconds", of.gradients).member("optimizer_seconds", of.optimizer);
   to.member("bubble", of.bubble).member("tokens_per_second", of.tokens_per_second);
@@ -293,6 +318,15 @@ std::string nearest_text(const tuning& from) {
 }
 
 }  // namespace
+
+std::string ways_text(const full_layout& layout) {
+  std::string all = cp_algorithm_text(layout);
+  const auto add = [&](const std::string& part) { all += (all.empty() ? "" : ", ") + part; };
+  if (layout.tp_slices > 0)
+    add(std::to_string(layout.tp_slices) + (layout.tp_slices == 1 ? " slice" : " slices"));
+  if (all.empty() || layout.tokens != rearrange::index) add(rearrange_name(layout.tokens));
+  return all;
+}
 
 std::string reason_of(const tuning& from, const rejection& rejected) {
   const job& j = from.of;
@@ -378,7 +412,7 @@ std::string write_json(const tuning& from) {
     to.null();
   } else {
     const rejection& one = from.rejections[core::at(from.nearest)];
-    write_layout(to.object().key("layout"), one.layout);
+    write_layout(to.object().key("layout"), one.layout, from.of.model.experts > 0);
     to.member("reason", reason_of(from, one)).member("memory_bytes", one.value).end();
   }
   to.line(" ").key("formulas").array();

@@ -125,6 +125,69 @@ TEST_CASE("ways to share a sequence that no other beats are tried, others have t
         "ulysses of 4 ranks needs as many heads of a rank, which are 2");
 }
 
+TEST_CASE("tensors' exchanges overlap in as many slices as hide them best") {
+  const auto best = [](const char* profile, const char* more = "") {
+    wanted one;
+    one.training = std::string(R"("global_batch": 16, "sequence": 2048)") + more;
+    one.search = R"("tp": [4], "cp": [1], "pp": [1], "micro_batch": [1], "split": ["even"], )"
+                 R"("recompute": ["none"], "tp_slices": [1, 2, 4, 8])";
+    return searched(one.text(), profile);
+  };
+  constexpr const char* bytes = R"({"intra_gb_per_s": 100, "intra_latency_us": 0})";
+  constexpr const char* latency = R"({"intra_gb_per_s": 10000, "intra_latency_us": 100})";
+  const tuning many = best(bytes);
+  REQUIRE(many.plans.size() == 1);
+  CHECK(many.plans[0].layout.tp_slices == 8);
+  CHECK(write_rejected(many).find("takes no less time and memory in a layer than 8 slices") !=
+        std::string::npos);
+  CHECK(write_summary(many).find("tp_slices") != std::string::npos);
+  CHECK(best(latency).plans[0].layout.tp_slices == 1);
+  CHECK(best(bytes, R"(, "sequence_parallel": false)").plans[0].layout.tp_slices == 8);
+  // Beyond a node nothing is shared.
+  CHECK(best(R"({"per_node": 2})").plans[0].layout.tp_slices == 1);
+
+  // By hand: two blocks, each with a gather and a scatter that take less than the products.
+  const job of = job_of(wanted().text(), R"({"intra_latency_us": 0, "intra_gb_per_s": 1e5,
+      "link_efficiency": 1, "peak_tflops": 1, "matmul_efficiency": 1, "memory_gb_per_s": 1e6})");
+  velo_tuning_layout two{};
+  two.tp = 2;
+  two.pp = two.vpp = two.dp = two.cp = two.ep = two.micro_batch = 1;
+  const full_layout apart = two;
+  full_layout sliced = two;
+  sliced.tp_slices = 4;
+  const double exchange = 256 * 256 * 2 / 2.0 / 1e14;  // half of the rows come from the other
+  CHECK(layer_costs_of(of, apart).dense.forward - layer_costs_of(of, sliced).dense.forward ==
+        Approx(4 * exchange * 3 / 4).epsilon(1e-6));
+}
+
+TEST_CASE("tokens that products put in order cost their square") {
+  wanted one;
+  one.model += R"(, "moe": {"experts": 4, "active": 2, "hidden": 512})";
+  one.search = R"("tp": [1], "cp": [1], "pp": [1], "ep": [1], "micro_batch": [1], )"
+               R"("recompute": ["none"], "split": ["even"])";
+  const tuning usual = searched(one.text());
+  CHECK(write_json(usual).find(R"("token_rearrange": "index")") != std::string::npos);
+  one.search += R"(, "token_rearrange": ["one_hot"])";
+  CHECK(searched(one.text()).plans[0].step() > usual.plans[0].step());
+  one.search.replace(one.search.find(R"(["one_hot"])"), 11, R"(["index", "one_hot"])");
+  const tuning both = searched(one.text());
+  CHECK(both.plans.size() == usual.plans.size());
+  CHECK(write_rejected(both).find("takes no less time and memory in a layer than index") !=
+        std::string::npos);
+  velo_tuning_layout alone{};
+  alone.tp = alone.pp = alone.vpp = alone.dp = alone.cp = alone.ep = alone.micro_batch = 1;
+  full_layout products = alone;
+  products.tokens = rearrange::one_hot;
+  const job of = job_of(one.text(), R"({"peak_tflops": 1, "matmul_efficiency": 1})");
+  const layer_cost by_products = layer_costs_of(of, products).moe;
+  const layer_cost by_index = layer_costs_of(of, alone).moe;
+  // 256 tokens, 512 places, 256 wide, twice; and the matrix is kept.
+  const double kept = 512 * 256 * 2.0;
+  CHECK(by_products.kept - by_index.kept == kept);
+  CHECK(by_products.forward - by_index.forward ==
+        Approx(2 * 2.0 * 512 * 256 * 256 / 1e12 + 2 * kept / of.profile.memory_rate));
+}
+
 TEST_CASE("a reason has the numbers that decide") {
   const auto first = [](const wanted& of, velo_tuning_reason code) {
     const tuning found = searched(of.text());
@@ -172,7 +235,7 @@ TEST_CASE(
     CHECK(only.code == VELO_TUNING_REASON_SCHEDULE);
     CHECK(only.layout.pp == 4);
     CHECK(only.layout.vpp == 0);  // none of them
-    CHECK(write_rejected(found).find(std::string(kind) + ",,,schedule,") != std::string::npos);
+    CHECK(write_rejected(found).find(std::string(kind) + ",,,,,schedule,") != std::string::npos);
     return reason_of(found, only);
   };
   CHECK(reason("zbv", "[1, 4]") == "zbv takes a vpp of 2, which search.vpp does not list");
@@ -304,6 +367,9 @@ TEST_CASE("what is wrong in a text is named by its place") {
   at(R"("search": {)", R"("search": {"kind": ["1f1b", "ripipe"])", "config.search.kind[1]");
   at(R"("search": {)", R"("search": {"cp_algorithm": ["rings"])", "config.search.cp_algorithm[0]");
   at(R"("search": {)", R"("search": {"cp": [8192])", "config.search.cp[0]");
+  at(R"("search": {)", R"("search": {"tp_slices": [1025])", "config.search.tp_slices[0]");
+  at(R"("search": {)", R"("search": {"token_rearrange": ["sort"])",
+     "config.search.token_rearrange[0]");
   at(R"("search": {)", R"("search": {"keep": 10001)", "config.search.keep");
   at(R"("accelerators": 8)", R"("accelerators": 65537)", "config.accelerators");
   at(R"("accelerators": 8)", R"("profile": {}, "accelerators": 8)", "desc.profile");

@@ -83,8 +83,8 @@ TEST_CASE("every rejected candidate has a row") {
   const json all = parsed(tune(folder + "deepseek_v3_small.json --json --top 1").out);
   const auto rows = std::count(o.out.begin(), o.out.end(), '\n');
   CHECK(static_cast<double>(rows) == number_of(all, "candidates") - 1 + 1);  // and the titles
-  CHECK(o.out.find("tp,pp,vpp,dp,cp,ep,micro_batch,microbatches,recompute,schedule,split,cp_"
-                   "algorithm,code,") == 0);
+  CHECK(o.out.find("tp,pp,vpp,dp,cp,ep,micro_batch,microbatches,recompute,schedule,split,"
+                   "cp_algorithm,tp_slices,token_rearrange,code,") == 0);
 }
 
 TEST_CASE("a job for which nothing fits names the nearest, and ends with 2") {
@@ -186,6 +186,15 @@ TEST_CASE("plans that pretrain cannot run are not written, and the reason is pri
   const outcome o = tune(folder + "deepseek_v3_small.json --pretrain");
   CHECK(o.code == 2);
   CHECK(o.out == "velo: pretrain can run none of them: of the first, it has experts\n");
+  const temporary_folder folder_of_test;
+  const std::string sliced =
+      folder_of_test.put("job.json", R"({"model": {"layers": 4, "hidden": 256,
+      "heads": 4, "ffn_hidden": 768, "vocabulary": 260},
+      "training": {"global_batch": 16, "sequence": 256}, "accelerators": 2,
+      "search": {"tp": [2], "tp_slices": [2]}})");
+  CHECK(tune(sliced + " --pretrain").out ==
+        "velo: pretrain can run none of them: of the first, it overlaps products with exchanges "
+        "(tp_slices)\n");
   const outcome table = tune(folder + "llama2_7b.json --top 2");
   CHECK(table.out.find("pretrain can run plans 1 2; --pretrain writes the first of them") !=
         std::string::npos);

@@ -72,6 +72,7 @@ std::string refusal(const pretrain_plan& of) {
   if (of.model("vocabulary") < symbols)
     return "its vocabulary is below " + std::to_string(symbols) + " symbols";
   if (of.model("kv_heads") < of.layout("tp")) return "tp exceeds kv_heads";
+  if (of.layout("tp_slices") > 1) return "it overlaps products with exchanges (tp_slices)";
   if (of.trains_with("fp8")) return "it trains in fp8";
   if (of.training("zero") > 1) return "it shares gradients (zero 2)";
   if (recompute_of(of.word("recompute")).empty()) return "it recomputes norms and activations";
