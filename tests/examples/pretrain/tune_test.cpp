@@ -8,6 +8,23 @@
 
 using Catch::Matchers::Contains;
 
+TEST_CASE("velo tune runs plans with pretrain and orders them by their steps") {
+  workplace w;
+  const std::string job = put(w / "job.json", R"({"model": {"layers": 2, "hidden": 32,
+      "heads": 4, "kv_heads": 2, "ffn_hidden": 64, "vocabulary": 260},
+      "training": {"global_batch": 8, "sequence": 32}, "accelerators": 2,
+      "profile": {"memory_gib": 1, "workspace_gib": 0.1},
+      "search": {"recompute": ["none"], "micro_batch": [4]}})");
+  const std::string command = std::string(VELO_PROGRAM) + " tune " + job +
+                              " --type mixed --trials 3 --json --trial '" + PRETRAIN_PROGRAM +
+                              " --transport local --paths " + w / "text' -o " + w / "plans.json";
+  REQUIRE(std::system(command.c_str()) == 0);
+  const std::string plans = get(w / "plans.json");
+  INFO(plans);
+  CHECK(count_of("\"measured_step_seconds\"", plans) == 3);
+  CHECK(count_of("\"trial_failure\"", plans) == 0);
+}
+
 TEST_CASE("pretrain trains with what velo tune prints") {
   workplace w;
   const char* const searches[] = {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <iterator>
 
 #include "tests/temporary_folder.hpp"
 #include "tests/tools/velo/run.hpp"
@@ -180,6 +181,95 @@ TEST_CASE("what cannot be measured is refused by its member") {
   check_refused("tune " + less + " --measure", "got nothing");
   check_refused("tune " + folder_of_test.put("none.json", "{") + " --measure", "none.json: line 1");
   check_refused("tune " + less + " --measure --json", "--measure writes a profile, not plans");
+}
+
+namespace {
+
+// A job of two ranks with four plans: dp 2, cp 2, tp 2, pp 2.
+constexpr const char* four_plans = R"({"model": {"layers": 4, "hidden": 128, "heads": 4,
+    "kv_heads": 2, "ffn_hidden": 384, "vocabulary": 260},
+    "training": {"global_batch": 16, "sequence": 128}, "accelerators": 2,
+    "search": {"micro_batch": [8], "recompute": ["none"], "split": ["even"], "kind": ["1f1b"],
+               "cp_algorithm": ["ring"]}})";
+
+// In place of pretrain: plans of pp 2 are the fastest, those of cp 2 fail.
+constexpr const char* stand_in = R"(
+echo "$@" >> "$(dirname "$0")/calls"
+while [ $# -gt 0 ]; do
+  case "$1" in --config) plan="$2";; --log) log="$2";; esac
+  shift
+done
+if grep -q '"cp": 2' "$plan"; then echo "no such layout"; exit 3; fi
+rate=100
+if grep -q '"pp": 2' "$plan"; then rate=4096; fi
+for step in 1 2 3 4 5; do
+  echo "{\"step\": $step, \"tokens_per_s\": $rate}" >> "$log"
+  rate=$((rate + rate * (step == 1)))
+done
+)";
+
+}  // namespace
+
+TEST_CASE("black runs every plan, and their steps decide; mixed runs the model's best") {
+  const temporary_folder folder_of_test;
+  const std::string job = folder_of_test.put("job.json", four_plans);
+  const std::string trial = " --trial 'sh " + folder_of_test.put("trial.sh", stand_in) + "'";
+  const outcome black =
+      run_velo("tune " + job + " --type black --json" + trial, folder_of_test.at("errors"));
+  REQUIRE(black.code == 0);
+  const json all = parsed(black.out);
+  CHECK(text_of(all.get(), "type") == "black");
+  const json_t* plans = json_object_get(all.get(), "plans");
+  REQUIRE(json_array_size(plans) == 4);
+  const json_t* best = json_array_get(plans, 0);
+  CHECK(number_of(json_object_get(best, "layout"), "pp") == 2);
+  CHECK(number_of(best, "measured_step_seconds") == 16 * 128 / (2 * 4096.0));  // not of step 1
+  const json_t* failed = json_array_get(plans, 3);
+  CHECK(number_of(json_object_get(failed, "layout"), "cp") == 2);
+  CHECK(text_of(failed, "trial_failure") == "exit code 3: no such layout");
+
+  const outcome table = tune(job + " --type black" + trial);
+  CHECK(table.out.find("velo: trial 4 of 4: ") != std::string::npos);
+  CHECK(table.out.find("1  0.25 s") != std::string::npos);
+  const outcome config =
+      run_velo("tune " + job + " --type black --pretrain" + trial, folder_of_test.at("errors"));
+  const json best_config = parsed(config.out);
+  CHECK(number_of(json_object_get(best_config.get(), "parallel"), "pp") == 2);
+
+  const outcome mixed = run_velo("tune " + job + " --type mixed --trials 1 --json" + trial,
+                                 folder_of_test.at("errors"));
+  const json rest = parsed(mixed.out);
+  const json_t* mixed_plans = json_object_get(rest.get(), "plans");
+  REQUIRE(json_array_size(mixed_plans) == 4);
+  CHECK(number_of(json_array_get(mixed_plans, 0), "measured_step_seconds") > 0);
+  CHECK(json_object_get(json_array_get(mixed_plans, 1), "measured_step_seconds") == nullptr);
+  std::ifstream calls(folder_of_test.at("calls"));
+  const std::string lines((std::istreambuf_iterator<char>(calls)), {});
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 3 * 4 + 1);
+}
+
+TEST_CASE("a type that cannot decide is refused") {
+  const temporary_folder folder_of_test;
+  const std::string job = folder_of_test.put("job.json", four_plans);
+  const auto refused = [&](const std::string& words, const char* reason) {
+    check_refused("tune " + job + words, reason);
+  };
+  refused(" --type gray", "--type wants white, black or mixed, not gray");
+  refused(" --type", "--type wants white, black or mixed, not nothing");
+  refused(" --type black", "--type black decides by measured steps and has none: --trial COMMAND");
+  refused(" --type mixed", "--type mixed decides by measured steps and has none: --trial COMMAND");
+  refused(" --trials 3", "--type white runs nothing");
+  refused(" --type black --trial true --trials 2",
+          "--type black runs every plan that pretrain can, which are 4, and --trials allows 2");
+  refused(" --type black --trial true --rejected", "not with --rejected and --assumptions");
+  refused(" --type black --trial true --measure", "--measure writes a profile, not plans");
+  const outcome none = tune(job + " --type mixed --trials 1 --trial false");
+  CHECK(none.code == 2);
+  CHECK(none.out.find("velo: no plan ran\n") != std::string::npos);
+  CHECK(none.out.find("exit code 1: it printed nothing") != std::string::npos);
+  const outcome experts = tune(folder + "deepseek_v3_small.json --type mixed --trial true");
+  CHECK(experts.code == 2);
+  CHECK(experts.out == "velo: pretrain can run none of them: of the first, it has experts\n");
 }
 
 TEST_CASE("plans that pretrain cannot run are not written, and the reason is printed") {

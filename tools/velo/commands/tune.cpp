@@ -5,6 +5,7 @@
 #include "tools/velo/commands.hpp"
 #include "tools/velo/commands/tune_measure.hpp"
 #include "tools/velo/commands/tune_pretrain.hpp"
+#include "tools/velo/commands/tune_trials.hpp"
 #include "tools/velo/json.hpp"
 #include "tools/velo/messages.hpp"
 #include "tools/velo/options.hpp"
@@ -31,6 +32,18 @@ const char* const tune_help =
     "  --pretrain           the best plan that velo's example pretrain can run, as a file "
     "for\n"
     "                       its --config; 2 if there is none\n"
+    "  --type TYPE          white: by the model alone (default). black: every plan that pretrain "
+    "can "
+    "run\n"
+    "                       is run here, and what its steps took decides. mixed: the model "
+    "chooses, "
+    "and\n"
+    "                       the best of its plans that pretrain can run are run\n"
+    "  --trial COMMAND      for black and mixed: pretrain with its data, \"pretrain --paths TEXT\n"
+    "                       --transport local\"; each trial adds --config, --steps, --log, --out "
+    "and\n"
+    "                       --measure false\n"
+    "  --trials N           plans to run: at most so many (black: 32, more are refused; mixed: 3)\n"
     "  --measure            times a layer of the job, shrunk, and a link of two ranks on this "
     "machine,\n"
     "                       in about five seconds, and writes a profile for --profile instead of "
@@ -45,7 +58,9 @@ const char* const tune_help =
     "in\n"
     "velo's sources, and in share/doc/velo of an installed one (share/doc/libvelo-dev of "
     "Debian's).\n\n"
-    "Exit codes: 0 there is a plan; 2 nothing fits: the nearest candidate is named; 1 bad input.\n";
+    "Exit codes: 0 there is a plan; 2 nothing fits, and the nearest candidate is named, or no "
+    "plan\n"
+    "runs; 1 bad input.\n";
 
 namespace {
 
@@ -54,6 +69,8 @@ struct tune_arguments {
   velo_tuning_format format = VELO_TUNING_SUMMARY;
   bool pretrain = false;
   bool measure = false;
+  std::string type = "white", trial;
+  std::int32_t trials = 0;  // 0: the type's own
   std::string profile;
   std::string output;
   std::vector<std::string> words;
@@ -80,6 +97,20 @@ constexpr row options[] = {
     writes<VELO_TUNING_ASSUMPTIONS>("--assumptions"),
     {"--pretrain",
      [](tune_arguments& given, const char*, const std::string&) { given.pretrain = true; }, true},
+    {"--type",
+     [](tune_arguments& given, const char* option, const std::string& word) {
+       if (word != "white" && word != "black" && word != "mixed")
+         throw input_error(std::string(option) + " wants white, black or mixed, not " +
+                           (word.empty() ? "nothing" : word));
+       given.type = word;
+     }},
+    {"--trial",
+     [](tune_arguments& given, const char* option, const std::string& word) {
+       if (word.empty()) throw input_error(std::string(option) + " wants a command");
+       given.trial = word;
+     }},
+    {"--trials", [](tune_arguments& given, const char* option,
+                    const std::string& word) { set_count(given.trials, word, option, 10000); }},
     {"--measure",
      [](tune_arguments& given, const char*, const std::string&) { given.measure = true; }, true},
     {"-o", [](tune_arguments& given, const char* option, const std::string& word) {
@@ -116,6 +147,12 @@ std::string pretrain_plans(const json_t* all) {
   return "pretrain can run plans" + numbers + "; --pretrain writes the first of them as its config";
 }
 
+bool pretrain_runs_any(const json_t* all) {
+  for (std::size_t i = 0; i < json_array_size(member(all, "plans")); ++i)
+    if (pretrain_refusal(all, i).empty()) return true;
+  return false;
+}
+
 // The best plan that pretrain can run as its config. Nothing if there is none, with a message.
 std::string pretrain_text(const velo::tuning& found) {
   if (found.info().plans == 0) return "";
@@ -133,17 +170,59 @@ void write(const std::string& text, const std::string& file) {
     write_file(file, text);
 }
 
+constexpr std::int32_t black_trials = 32, mixed_trials = 3, most_plans = 10000;
+
+// Refuses options that do not go with the type, and asks for as many plans as black has to see.
+void prepare_type(tune_arguments& given) {
+  if (given.type == "white") {
+    if (!given.trial.empty() || given.trials > 0)
+      throw input_error("--type white runs nothing: --trial and --trials are of black and mixed");
+    return;
+  }
+  if (given.trial.empty())
+    throw input_error("--type " + given.type +
+                      " decides by measured steps and has none: --trial COMMAND runs plans, "
+                      "\"pretrain --paths TEXT --transport local\"");
+  if (given.format == VELO_TUNING_REJECTED || given.format == VELO_TUNING_ASSUMPTIONS)
+    throw input_error("--type " + given.type +
+                      " orders plans: not with --rejected and --assumptions");
+  const bool black = given.type == "black";
+  if (black) given.desc.keep = most_plans;
+  if (given.trials == 0) given.trials = black ? black_trials : mixed_trials;
+}
+
+// The text of plans that were run; empty where none has a time.
+std::string tried_text(const velo::tuning& found, const tune_arguments& given) {
+  const json all = parse(found.write<std::string>(VELO_TUNING_JSON));
+  if (!pretrain_runs_any(all.get())) {
+    std::fprintf(stderr, "velo: %s\n", pretrain_plans(all.get()).c_str());
+    return "";
+  }
+  try_plans(all.get(), {given.trial, given.trials, given.type == "black"});
+  if (!has_trial(all.get())) {
+    std::fprintf(stderr, "velo: no plan ran\n%s", trials_text(all.get()).c_str());
+    return "";
+  }
+  if (given.pretrain) return pretrain_config(all.get(), 0);
+  if (given.format != VELO_TUNING_JSON) return trials_text(all.get());
+  const std::unique_ptr<char, void (*)(void*)> written(
+      json_dumps(all.get(), JSON_INDENT(1) | JSON_REAL_PRECISION(12)), &free);
+  return std::string(written.get()) + "\n";
+}
+
 // --measure: a profile instead of plans.
 int write_profile(const std::string& config, const tune_arguments& given) {
-  if (!given.profile.empty() || given.pretrain || given.format != VELO_TUNING_SUMMARY)
+  if (!given.profile.empty() || given.type != "white" || given.pretrain ||
+      given.format != VELO_TUNING_SUMMARY)
     throw input_error(
-        "--measure writes a profile, not plans: not with --profile, --json, --rejected, "
+        "--measure writes a profile, not plans: not with --profile, --type, --json, --rejected, "
         "--assumptions or --pretrain");
   write(measured_profile(config, given.words[0]), given.output);
   return done;
 }
 
 std::string text_of(const velo::tuning& found, const tune_arguments& given) {
+  if (given.type != "white" && found.info().plans > 0) return tried_text(found, given);
   if (given.pretrain) return pretrain_text(found);
   std::string text = found.write<std::string>(given.format);
   if (given.format != VELO_TUNING_SUMMARY) return text;
@@ -172,6 +251,7 @@ int tune(const std::vector<std::string>& words) {
   tune_arguments given;
   parse_options(words, options, given);
   if (given.words.size() != 1) throw input_error("tune wants one CONFIG.json; velo help tune");
+  prepare_type(given);
   const std::string config = read_file(given.words[0]);
   if (given.measure) return write_profile(config, given);
   const std::string file =
