@@ -87,8 +87,14 @@ class enumeration {
     for (const velo_sequence_kind algorithm : space_.cp_algorithms) {
       const std::size_t before = ways_.size();
       if (algorithm == VELO_SEQUENCE_HYBRID) {
-        for (std::int32_t u = 2; u < at_.cp && u <= heads; ++u)
-          if (at_.cp % u == 0) add_ways(algorithm, u);
+        bool divides = false;
+        for (std::int32_t u = 2; u < at_.cp; ++u) {
+          if (at_.cp % u != 0) continue;
+          divides = true;
+          if (u <= heads) add_ways(algorithm, u);
+        }
+        // A prime number of ranks is a ring or neighbors, which are other choices.
+        if (!divides && space_.cp_algorithms.size() > 1) continue;
       } else if (algorithm != VELO_SEQUENCE_ULYSSES || heads >= at_.cp) {
         add_ways(algorithm, 0);
       }
