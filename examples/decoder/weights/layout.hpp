@@ -64,9 +64,9 @@ template <class F>
 void weight_slice::each_run(std::int64_t first, std::int64_t count, F&& f) const {
   const bool matrix = shape.size() == 2;
   std::int64_t rows = matrix ? shape[0] : 1, columns = matrix ? shape[1] : shape[0];
-  const std::int64_t row = matrix ? whole[1] : whole[0];
+  std::int64_t row = matrix ? whole[1] : whole[0];
   const std::int64_t at = matrix ? begin[0] * row + begin[1] : begin[0];
-  if (columns == row) columns *= std::exchange(rows, 1);
+  if (columns == row) row = columns *= std::exchange(rows, 1);
   const std::int64_t skipped = std::clamp<std::int64_t>((first - at) / row, 0, rows);
   for (std::int64_t r = skipped; r < rows && at + r * row < first + count; ++r) {
     const std::int64_t from = std::max(first, at + r * row),

@@ -33,6 +33,33 @@ TEST_CASE("weights do not overlap, fused ones lie end to end, and norms come fir
   }
 }
 
+TEST_CASE("runs of any piece of a weight are those of the whole that lie in it") {
+  model_settings m;
+  m.hidden = 24, m.heads = 4, m.kv_heads = 2, m.inner = 36, m.vocab = 261, m.layers = 1;
+  for (const int ranks : {1, 2})
+    for (int rank = 0; rank < ranks; ++rank) {
+      holding held = holding::all(m);
+      held.tensor_ranks = ranks, held.tensor_rank = rank;
+      for (const weight_slice& slice : weight_layout(m, held).slices) {
+        INFO(slice.name << ", rank " << rank << " of " << ranks);
+        using run = std::pair<std::int64_t, std::int64_t>;  // an element's places
+        std::vector<run> whole, pieces;
+        const auto to = [](std::vector<run>& all) {
+          return [&all](std::int64_t place, std::int64_t from, std::int64_t count) {
+            for (std::int64_t i = 0; i < count; ++i) all.emplace_back(place + i, from + i);
+          };
+        };
+        slice.each_run(to(whole));
+        std::int64_t size = 1;
+        for (const std::int64_t one : slice.whole) size *= one;
+        for (std::int64_t first = 0; first < size; first += 35)
+          slice.each_run(first, std::min<std::int64_t>(35, size - first), to(pieces));
+        CHECK(static_cast<std::int64_t>(whole.size()) == slice.elements());
+        CHECK(pieces == whole);
+      }
+    }
+}
+
 TEST_CASE("tensor names are those of Hugging Face's Llama") {
   const weight_layout layout{model_settings()};
   std::set<std::string> names;
