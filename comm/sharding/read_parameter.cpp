@@ -36,7 +36,7 @@ const axis_name& axis_of(const char* given, bool experts, const char* field) {
     if (std::strcmp(one.axis, given) == 0 && (experts ? one.experts : one.dense)) return one;
   fail(VELO_ERR_ARGUMENT, field,
        experts ? "ep, etp, egtp or pp: the axes of experts" : "tp, tp_x, tp_y, gtp or pp",
-       text("%s", given));
+       text("%s", given[0] == 0 ? "\"\"" : given));
 }
 
 // The family of an axis; of one rank a group where the job has no such axis.

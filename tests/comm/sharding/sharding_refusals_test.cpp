@@ -61,6 +61,8 @@ TEST_CASE("a parameter that makes no sense is refused by its field") {
   refused([](world& w) { w.cuts[0].axis = "dp"; }, first + "axis", "tp, tp_x, tp_y, gtp or pp",
           "dp");
   refused([](world& w) { w.cuts[0].axis = "ep"; }, first + "axis", "tp, tp_x", "ep");
+  refused([](world& w) { w.cuts[0].axis = ""; }, first + "axis", "tp, tp_x", "\"\"");
+  refused([](world& w) { w.p.partial = ""; }, p + "partial", "tp, tp_x", "\"\"");
   refused([](world& w) { w.p.experts = 1; }, first + "axis", "ep, etp, egtp or pp", "tp");
   refused([](world& w) { w.cuts[0].axis = "tp_x"; }, first + "axis", "has no tp_x", "tp_x");
   refused([](world& w) { w.cuts[1].axis = "tp"; }, second + "axis", "cuts no other dimension",
