@@ -102,7 +102,8 @@ void make_hostile(described& of, random_source& random) {
       break;
     case 4: {
       const std::int64_t count = hostile_number(random);
-      if (count <= d.document_count || count > 1 << 24) d.document_count = count;
+      if (count <= static_cast<std::int64_t>(of.ends.size()) || count > 1 << 24)
+        d.document_count = count;
       break;
     }
     case 5:
@@ -119,7 +120,7 @@ bool is_large(const velo_sequence_desc& d) {
   const bool adaptive = d.kind >= VELO_SEQUENCE_ADAPTIVE;
   return (d.cp > 64 && d.cp <= 4096) || (adaptive && d.sequence > 512 && d.sequence <= 65536);
 }
-// A plan is made, but neither proven nor counted.
+// A plan is made and asked, but neither proven nor written.
 bool is_long(const velo_sequence_desc& d) {
   return d.cp > 24 || d.heads > 64 || d.sequence > 512;
 }
@@ -220,6 +221,7 @@ std::string wrong_in_plan(velo_sequence_plan plan, const velo_sequence_desc& d,
   if (is_long(d) || !questions.empty()) return questions;
   if (velo_sequence_plan_check(plan) != VELO_OK)
     return "not proven: " + last_record().expected + ", " + last_record().got;
+  if (d.cp > 8 && !random.one_in(4)) return "";  // which would take most of the time
   const auto text = [&](velo_sequence_format format) {
     return whole_text([&](char* buffer, std::uint64_t capacity, std::uint64_t* needed) {
       return velo_sequence_plan_write(plan, format, buffer, capacity, needed);

@@ -198,9 +198,9 @@ void make_hostile(described_parameter& to, random_source& random) {
                                      "\xff", "tp_z", "embedding", nullptr};
   velo_sharding_parameter& p = to.desc;
   velo_sharding_cut* const cut = to.cuts.empty() ? nullptr : &to.cuts[random.below(to.cuts.size())];
-  const auto count = [&](number& of) {
+  const auto count = [&](number& of, std::size_t length) {
     const number other = hostile_number(random);
-    if (other <= of || other > 1 << 20) of = other;
+    if (other <= static_cast<number>(length) || other > 1 << 20) of = other;
   };
   switch (random.below(12)) {
     case 0:
@@ -208,11 +208,11 @@ void make_hostile(described_parameter& to, random_source& random) {
       break;
     case 1: {
       const std::int32_t ndim = hostile_word(random);
-      if (ndim <= p.ndim || ndim > 8) p.ndim = ndim;
+      if (ndim <= static_cast<std::int32_t>(to.shape.size()) || ndim > 8) p.ndim = ndim;
       break;
     }
     case 2:
-      if (cut != nullptr) count(random.one_in(2) ? cut->block_count : cut->bound_count);
+      if (cut != nullptr) count(random.one_in(2) ? cut->block_count : cut->bound_count, 0);
       break;
     case 3:
       if (cut != nullptr) cut->axis = random.pick(axes);
@@ -232,7 +232,10 @@ void make_hostile(described_parameter& to, random_source& random) {
         to.bounds.front()[random.below(to.bounds.front().size())] = hostile_number(random);
       break;
     case 7:
-      count(random.one_in(2) ? p.cut_count : p.stage_count);
+      if (random.one_in(2))
+        count(p.cut_count, to.cuts.size());
+      else
+        count(p.stage_count, to.stages.size());
       break;
     case 8:
       p.partial = random.pick(axes);
