@@ -109,6 +109,49 @@ TEST_CASE("sequence prices a cache of some layers") {
   check_refused("sequence ring --cp 4 --kv-cache half --kv-interval 3 --layers 3",
                 "kv_interval: expected 0 or more, below layers, 3");
   check_refused("sequence ring --cp 4 --kv-gather", "kv_gather: expected 0, or 1");
+  check_refused(
+      "sequence ring --cp 4 --sequence 8388607 --heads 65535 --head-dim 65536 --kv-cache full "
+      "--layers 65536",
+      "--layers: expected less than 2^63 bytes");
+}
+
+TEST_CASE("sequence refuses files that are no masks by their line") {
+  const velo::testing::temporary_folder folder;
+  const auto refused = [&](const std::string& text, const std::string& reason) {
+    check_refused("sequence ring --cp 2 --sequence 4 --mask " + folder.put("mask.txt", text),
+                  "mask.txt" + reason);
+  };
+  const std::string good = "0000\n0000\n0000\n0000\n";
+  for (std::size_t bytes = 0; bytes < good.size() - 1; ++bytes)
+    refused(good.substr(0, bytes), bytes % 5 == 0 || bytes % 5 == 4
+                                       ? ": expected 4 lines of 4 characters"
+                                       : ":" + std::to_string(bytes / 5 + 1) +
+                                             ": expected 4 characters, got " +
+                                             std::to_string(bytes % 5));
+  refused(std::string(16, '\0'), ":1: expected 0 or 1");
+  refused(
+      "0000\n00\xff"
+      "0\n",
+      ":2: expected 0 or 1");
+  refused("[[0, 0], [0, 0]]", ":1: expected 0 or 1");
+  refused(std::string(16, '0'), ":1: expected 4 characters, got 16");
+  refused(std::string(1 << 22, '1'), ":1: expected 4 characters, got 4194304");
+  refused(std::string(1 << 22, '\n'), ": expected 4 lines of 4 characters");
+  refused(good + "0", ":5: expected 4 characters, got 1");
+  refused(good + good, ": expected 4 lines of 4 characters");
+  check_refused("sequence ring --cp 2 --sequence 4 --mask " + folder.at(""), "cannot be read");
+  check_refused("sequence ring --cp 2 --sequence 4 --mask /dev/null", "expected 4 lines");
+  check_refused("sequence ring --cp 2 --sequence 65537 --mask /dev/zero", "expected 0 to 65536");
+}
+
+TEST_CASE("sequence proves no plan whose proof would take long") {
+  const auto warned = [](const std::string& words) {
+    const outcome o = run_velo("sequence ring --cp 4 --sequence 16 " + words);
+    CHECK(o.code == 0);
+    return o.out.find("not proven: too large") != std::string::npos;
+  };
+  CHECK_FALSE(warned("--heads 2048"));
+  CHECK(warned("--heads 65536 --documents 4,8,12,16"));
 }
 
 TEST_CASE("sequence refuses what makes no plan, in words") {

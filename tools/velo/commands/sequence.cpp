@@ -1,6 +1,7 @@
 // velo sequence: how ranks share the attention of one sequence.
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 #include <velo/velo.hpp>
@@ -22,7 +23,7 @@ const char* const sequence_help =
     "FILE]\n\n"
     "Which rows of a sequence each of N ranks holds, who multiplies which queries with which keys\n"
     "in which step, and what is sent. The plan is proven before it is shown, up to 1048576\n"
-    "rows and 65536 pairs of ranks times documents.\n\n"
+    "rows, 65536 pairs of ranks times documents, and 2097152 of these times heads.\n\n"
     "  KIND             ulysses, ring, hybrid, all_gather, adaptive or hybrid_adaptive\n"
     "  --ulysses U      hybrids: neighbors that exchange heads, in rings of N / U\n"
     "  --window W       ring, hybrid: ranks of a window of a double ring\n"
@@ -45,7 +46,9 @@ const char* const sequence_help =
 
 namespace {
 
-constexpr std::int64_t most_proven = 1 << 20;  // rows, and products of ranks, ranks and documents
+constexpr std::int64_t most_proven = 1 << 20;  // rows
+constexpr std::int64_t most_pairs = 1 << 16;   // products of ranks, ranks and documents
+constexpr std::int64_t most_heads = 1 << 21;   // of all pairs
 
 struct wishes {
   velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
@@ -188,6 +191,13 @@ std::string summary_of(const velo::sequence_plan& plan) {
   return text;
 }
 
+// Adds the bytes of some layers.
+void add_layers(std::int64_t layers, std::int64_t bytes, std::int64_t& sum) {
+  if (bytes > (std::numeric_limits<std::int64_t>::max() - sum) / std::max<std::int64_t>(1, layers))
+    throw input_error("--layers: expected less than 2^63 bytes of all layers together");
+  sum += layers * bytes;
+}
+
 // What all layers keep and receive in their gradients, by rank.
 std::string cache_text(velo_sequence_desc desc) {
   if (desc.kv_cache == VELO_SEQUENCE_CACHE_NONE || desc.layers == 1) return "";
@@ -203,8 +213,8 @@ std::string cache_text(velo_sequence_desc desc) {
       const std::int64_t layers = plan == &keeping ? info.kv_layers : desc.layers - info.kv_layers;
       for (std::int64_t s = 0; s <= info.gradient_steps; ++s) {
         const velo_sequence_step step = plan->step(VELO_SEQUENCE_GRADIENT, r, s);
-        received += layers * step.bytes_received;
-        if (s == 0) kept += layers * step.bytes_kept;
+        add_layers(layers, step.bytes_received, received);
+        if (s == 0) add_layers(layers, step.bytes_kept, kept);
       }
     }
     rows.add({std::to_string(r), std::to_string(kept), std::to_string(received)});
@@ -236,7 +246,8 @@ int sequence(const std::vector<std::string>& words) {
   const velo::sequence_plan plan = velo::sequence_plan::create(given.desc);
   const std::int64_t pairs =
       given.desc.cp * given.desc.cp * std::max<std::int64_t>(1, given.desc.document_count);
-  if (given.desc.sequence > most_proven || pairs > most_proven / 16)
+  if (given.desc.sequence > most_proven || pairs > most_pairs ||
+      pairs * given.desc.heads > most_heads)
     std::fprintf(stderr, "velo: not proven: too large\n");
   else
     plan.check();
