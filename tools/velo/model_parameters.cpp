@@ -13,8 +13,8 @@ namespace command {
 
 namespace {
 
-constexpr std::int64_t most_count = 65536;  // of layers and of experts
-constexpr std::int64_t most_expert_tensors = std::int64_t{1} << 20;
+constexpr std::int64_t most_count = 65536;                    // of layers and of experts
+constexpr std::int64_t most_experts = std::int64_t{1} << 20;  // of all layers
 
 class config {
  public:
@@ -82,7 +82,9 @@ class model {
     if (!known) {
       std::string names;
       for (const char* kind : kinds) names += (names.empty() ? "" : ", ") + std::string(kind);
-      from_.fail("model_type: expected one of " + names + ", got \"" + type_ + "\"");
+      from_.fail("model_type: expected one of " + names + ", got " +
+                 (type_.size() <= 64 ? "\"" + type_ + "\""
+                                     : std::to_string(type_.size()) + " characters"));
     }
     if (cuts_.job.gtp > 1 || cuts_.job.egtp > 1)
       throw input_error("--gtp, --egtp: expected 1: the rules of this command cut nothing by them");
@@ -100,6 +102,7 @@ class model {
     for (std::int64_t layer = 0, stage = 0, left = 0; layer < layers; ++layer, --left) {
       if (left == 0) left = layers / pp + (stage++ < layers % pp ? 1 : 0);
       stages_ = {stage - 1};
+      layers_left_ = layers - layer;
       add_layer("model.layers." + std::to_string(layer) + ".", layer);
     }
     stages_ = {pp - 1};
@@ -279,10 +282,9 @@ class model {
     if (ep > experts)
       throw input_error("--ep: expected at most " + std::to_string(experts) +
                         " ranks, one an expert, got " + std::to_string(ep));
-    shared(at + "gate.weight", {experts, hidden_});
-    tensors_ += experts;
-    if (tensors_ > most_expert_tensors || experts > most_expert_tensors / ep)
+    if (experts > most_experts / std::max(layers_left_, ep))
       from_.fail("expected at most 2^20 experts of all layers, and experts times --ep");
+    shared(at + "gate.weight", {experts, hidden_});
     std::int64_t owner = 0, left = 0;
     for (std::int64_t e = 0; e < experts; ++e, --left) {
       if (left == 0) left = experts / ep + (owner++ < experts % ep ? 1 : 0);
@@ -303,7 +305,8 @@ class model {
   const model_cuts& cuts_;
   velo::sharding& to_;
   const std::string type_;
-  std::int64_t hidden_ = 0, tensors_ = 0;  // tensors_: experts of all layers
+  std::int64_t hidden_ = 0;
+  std::int64_t layers_left_ = 0;  // from this one on; with experts, so have all behind it
   std::vector<std::int64_t> stages_;
 };
 

@@ -206,3 +206,43 @@ TEST_CASE("sharding refuses what makes no model and no job, in words") {
   check_refused("sharding", "wants one CONFIG.json");
   check_refused("sharding /nowhere/config.json", "/nowhere/config.json");
 }
+
+TEST_CASE("sharding refuses files that are no config.json by their line or key") {
+  const models m;
+  const auto refused = [&](const std::string& config, const std::string& reason) {
+    const outcome o = m.run(config, "--tp 2");
+    INFO(config.substr(0, 200) << "\n" << o.out.substr(0, 1000));
+    CHECK(o.code == 1);
+    CHECK(o.out.find("config.json:" + reason) != std::string::npos);
+    CHECK(o.out.size() < 1000);
+  };
+  const std::string good = std::string(llama) + "}";
+  for (std::size_t bytes = 0; bytes < good.size(); bytes += 7) refused(good.substr(0, bytes), "");
+  std::string all_bytes;
+  for (int i = 0; i < 1024; ++i) all_bytes += static_cast<char>(i * 37 % 256);
+  refused(all_bytes, "1: ");
+  refused(std::string(100, '\0'), "1: ");
+  refused(good + "}", "2: end of file expected");
+  refused(std::string(1 << 20, '['), "1: maximum parsing depth");
+  refused("{\"a\": " + std::string(100000, '{'), "1: ");
+  refused(std::string(1 << 22, ' '), "1: ");
+  for (const char* wrong :
+       {"\"64\"", "64.0", "[64]", "{}", "null", "true", "-64", "0", "1048577"}) {
+    std::string config = good;
+    config.replace(config.find("64"), 2, wrong);
+    refused(config, " hidden_size: expected a whole number from 1 to 1048576");
+  }
+  for (const char* wrong : {"1e400", "99999999999999999999"}) {
+    std::string config = good;
+    config.replace(config.find("64"), 2, wrong);
+    refused(config, "1: ");
+  }
+  refused(R"({"model_type": 7})", " model_type: expected one of llama");
+  refused(R"({"model_type": ["llama"]})", " model_type: expected one of llama");
+  refused(R"({"model_type": "ll\u0000ama"})", "1: ");
+  refused("{\"model_type\": \"" + std::string(100000, 'x') + "\"}",
+          " model_type: expected one of llama, mistral, qwen2, qwen3, mixtral, glm4_moe, "
+          "deepseek_v3, got 100000 characters");
+  refused(std::string(llama) + R"(, "tie_word_embeddings": "yes"})",
+          " tie_word_embeddings: expected true or false");
+}
