@@ -290,6 +290,8 @@ const call_row functions_by_hand[] = {
      [](world& w) {
        return velo_profiler_write(w.profiler, VELO_PROFILER_TRACE, text, sizeof text, nullptr);
      }},
+    {"velo_profiler_write", open_with_profile,
+     write_text<velo_profiler_write, &world::profiler, VELO_PROFILER_EVENTS>},
     {"velo_profiler_save", open_with_profile,
      [](world& w) {
        const char* name = "faults-profile.json";

@@ -15,6 +15,19 @@ velo_status create(world& w) {
   desc.heads = 2, desc.kv_heads = 1;
   return velo_sequence_plan_create(&desc, &w.sequence_plan);
 }
+// Rows that see others are grouped, and tasks put into rounds.
+velo_status create_adaptive(world& w) {
+  static std::uint8_t mask[16 * 16];
+  for (int i = 0; i < 16 * 16; ++i) mask[i] = (i / 16 + i) % 3 == 0 ? 1 : 0;
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  desc.kind = VELO_SEQUENCE_HYBRID_ADAPTIVE;
+  desc.cp = 4, desc.ulysses = 2, desc.sequence = 16, desc.mask = mask;
+  desc.heads = 2, desc.kv_heads = 1;
+  return velo_sequence_plan_create(&desc, &w.sequence_plan);
+}
+void open_adaptive(world& w) {
+  must(create_adaptive(w));
+}
 void open_plan(world& w) {
   must(create(w));
 }
@@ -25,6 +38,7 @@ constexpr auto count_steps = &get<velo_sequence_plan_get_info, &world::sequence_
 std::vector<call_row> sequence_rows() {
   return {
       {"velo_sequence_plan_create", nothing, create},
+      {"velo_sequence_plan_create", nothing, create_adaptive},
       {"velo_sequence_plan_destroy", open_plan,
        destroy<velo_sequence_plan_destroy, &world::sequence_plan, count_steps>},
       {"velo_sequence_plan_get_info", open_plan, count_steps},
@@ -48,8 +62,12 @@ std::vector<call_row> sequence_rows() {
        }},
       {"velo_sequence_plan_check", open_plan,
        [](world& w) { return velo_sequence_plan_check(w.sequence_plan); }},
+      {"velo_sequence_plan_check", open_adaptive,
+       [](world& w) { return velo_sequence_plan_check(w.sequence_plan); }},
       {"velo_sequence_plan_write", open_plan,
        write_text<velo_sequence_plan_write, &world::sequence_plan, VELO_SEQUENCE_SVG>},
+      {"velo_sequence_plan_write", open_adaptive,
+       write_text<velo_sequence_plan_write, &world::sequence_plan, VELO_SEQUENCE_JSON>},
   };
 }
 

@@ -28,9 +28,20 @@ velo_status add(world& w) {
   p.ndim = 2, p.shape = shape, p.cuts = &cut, p.cut_count = 1;
   return velo_sharding_add(w.sharding, &p, nullptr);
 }
+// Of experts, in a bucket, by bounds: for ranges and stages of their own.
+velo_status add_experts(world& w) {
+  static const std::int64_t shape[] = {7, 3}, bounds[] = {0, 7}, stages[] = {0};
+  static const velo_sharding_cut cut = {"ep", 0, nullptr, 0, bounds, 2};
+  velo_sharding_parameter p = VELO_SHARDING_PARAMETER_INIT;
+  p.name = "experts", p.experts = 1, p.bucket = 0, p.partial = "etp";
+  p.ndim = 2, p.shape = shape, p.cuts = &cut, p.cut_count = 1;
+  p.stages = stages, p.stage_count = 1;
+  return velo_sharding_add(w.sharding, &p, nullptr);
+}
 void open_sharding(world& w) {
   open_empty(w);
   must(add(w));
+  must(add_experts(w));
 }
 constexpr auto count_parameters = &get<velo_sharding_get_info, &world::sharding>;
 
@@ -42,6 +53,7 @@ std::vector<call_row> sharding_rows() {
       {"velo_sharding_destroy", open_sharding,
        destroy<velo_sharding_destroy, &world::sharding, count_parameters>},
       {"velo_sharding_add", open_empty, add},
+      {"velo_sharding_add", open_empty, add_experts},
       {"velo_sharding_get_info", open_sharding, count_parameters},
       {"velo_sharding_parameter_name", open_sharding,
        get<velo_sharding_parameter_name, &world::sharding, 0>},
@@ -66,6 +78,8 @@ std::vector<call_row> sharding_rows() {
        }},
       {"velo_sharding_write", open_sharding,
        write_text<velo_sharding_write, &world::sharding, -1, VELO_SHARDING_SVG>},
+      {"velo_sharding_write", open_sharding,
+       write_text<velo_sharding_write, &world::sharding, -1, VELO_SHARDING_JSON>},
   };
 }
 
