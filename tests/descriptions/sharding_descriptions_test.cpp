@@ -4,7 +4,6 @@
 #include "velo/sharding.h"
 
 #include <deque>
-#include <map>
 
 #include "tests/descriptions/hostile.hpp"
 
