@@ -92,8 +92,8 @@ struct slicing {
   const float* bias = nullptr;  // of reduce_scatter_in_slices: added to the rounded sums
   // Of the two sums: other work, for the time until the last blocks arrive.
   std::function<void()> meanwhile = {};
-  // all_reduce_in_slices calls it with rows of c whose sums of all ranks have arrived: with each row
-  // once, in no order.
+  // all_reduce_in_slices calls it with rows of c whose sums of all ranks have arrived: with each
+  // row once, in no order.
   std::function<void(const row_range&)> arrived = {};
 };
 

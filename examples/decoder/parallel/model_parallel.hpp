@@ -69,8 +69,8 @@ held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t sequence, 
 
 // A context rank's share of a sequence. One that is alone holds it whole, and has no plan.
 struct sequence_share {
-  // The numbers that attention saves of a share: statistics [heads, queries] of those that this rank
-  // computes, and elements of other ranks' keys and values.
+  // The numbers that attention saves of a share: statistics [heads, queries] of the queries that
+  // this rank computes, and elements of other ranks' keys and values.
   struct saved {
     std::int64_t heads, queries, kept;
   };
