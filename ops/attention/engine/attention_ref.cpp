@@ -115,9 +115,8 @@ class gradient_row {  // one row of queries
     dy = row_at<T>(p, t.dy, p.dy, b, s.q_first, head, row);
     max_ = static_cast<double>(t.max[stats]);
     sum_ = static_cast<double>(t.sum[stats]);
-    delta_ = t.dots != nullptr
-                 ? static_cast<double>(t.dots[stats])
-                 : dot(dy, row_at<T>(p, t.out, p.out, b, s.q_first, head, row), p.dv);
+    delta_ = t.dots != nullptr ? static_cast<double>(t.dots[stats])
+                               : dot(dy, row_at<T>(p, t.out, p.out, b, s.q_first, head, row), p.dv);
   }
 
   element at(std::int64_t j) const {

@@ -12,7 +12,7 @@ import numpy as np
 
 from two_processes import RANKS, make_group, on_two_ranks
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 sys.path[:0] = [os.path.join(ROOT, "capi", "python")]
 
 ROWS, HIDDEN, INNER, SYMBOLS = 6, 16, 24, 40

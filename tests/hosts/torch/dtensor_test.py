@@ -10,7 +10,8 @@ import time
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 sys.path[:0] = [
-    os.path.join(ROOT, part) for part in ("tests/hosts", "tests/parity", "capi/python")
+    os.path.join(ROOT, part)
+    for part in ("tests/hosts", "tests/hosts/ranks", "tests/parity", "capi/python")
 ]
 
 from frameworks import torch  # noqa: E402

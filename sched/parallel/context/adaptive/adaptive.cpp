@@ -86,10 +86,10 @@ class adaptive_plan {
       pass.tasks[core::at(here)].push_back({step, queries, keys, heads, cells::masked});
       const auto send = [&](std::int64_t at, std::int64_t from, std::int64_t to, content what) {
         const bool of_keys = is_of_keys(what);
-        pass.messages.push_back(
-            {at, at + 1, from, to, what, of_keys ? keys : queries, of_keys ? key_heads : heads,
-             false, what == content::out || what == content::dq, statistics_with(what),
-             what == content::q || what == content::dout});
+        pass.messages.push_back({at, at + 1, from, to, what, of_keys ? keys : queries,
+                                 of_keys ? key_heads : heads, false,
+                                 what == content::out || what == content::dq, statistics_with(what),
+                                 what == content::q || what == content::dout});
       };
       for (const content what : all.there) send(step - 1, there, here, what);
       for (const content what : all.back) send(step + 1, here, there, what);
