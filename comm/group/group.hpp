@@ -104,7 +104,7 @@ class group {
     const request& what;
   };
   [[noreturn]] static void rethrow_for_both(const side& first, const side& second);
-  // What a part of these ranks of the group shares with it.
+  // The state that a part of these ranks shares with the group.
   group_ties ties_of_part(const std::vector<int>& ranks) const {
     return {met_.part(ranks), waits_.part(ranks)};
   }

@@ -34,8 +34,9 @@ struct norm_rows {
   const row_statistics* known = nullptr;  // one a row; nullptr: they are computed
 };
 
-// The means over a row of dy * gamma * (x - mean) and, layer_norm only, of dy * gamma.
-struct row_gradient_means {
+// Over a row, of dy * gamma * (x - mean) and, layer_norm only, of dy * gamma: sums, or means where
+// it says so.
+struct row_gradient_terms {
   double dot, sum;
 };
 
@@ -53,7 +54,7 @@ struct norm_gradient_rows {
   int64_t rows;
   int64_t n;
   bool bypass;                                // write dx around the cache
-  const row_gradient_means* known = nullptr;  // one a row; nullptr: they are computed
+  const row_gradient_terms* known = nullptr;  // means, one a row; nullptr: they are computed
 };
 
 // The sums of parts of rows, from which the statistics of the whole rows follow: of squares or, in
@@ -64,10 +65,10 @@ struct norm_sums {
   double* sums;  // one a row, or two (layer_norm)
   int64_t rows;
   int64_t n;
-  float epsilon;
+  float epsilon;  // of the norm: squares far below it need no precision
 };
 
-// The sums of parts of rows, from which row_gradient_means of the whole rows follow.
+// The sums of parts of rows, from which the row_gradient_terms of whole rows follow.
 template <class T>
 struct norm_gradient_sums {
   const T* dy;

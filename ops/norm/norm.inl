@@ -110,8 +110,8 @@ VELO_INLINE bool fits(float rstd) {
 
 // The moments of a row whose mean is known.
 VELO_INLINE row_moments split_mean(double mean) {
-  const auto near = static_cast<float>(mean);
-  return {near, static_cast<float>(mean - static_cast<double>(near)), 0};
+  const auto rounded = static_cast<float>(mean);
+  return {rounded, static_cast<float>(mean - static_cast<double>(rounded)), 0};
 }
 
 template <bool Centered, const norm_kernels& Reference, class T>
@@ -231,9 +231,9 @@ VELO_INLINE float dot_of_block(const T* dy, const X* x, const float* gamma, floa
   return v::sum(s0 + s1);
 }
 
-// The sums of which row_gradient_means are the means.
+// Sums, not means.
 template <bool Centered, class T, class X>
-VELO_INLINE row_gradient_means gradient_sums_of(const T* dy, const X* x, const float* gamma,
+VELO_INLINE row_gradient_terms gradient_sums_of(const T* dy, const X* x, const float* gamma,
                                                 float mean, int64_t n) {
   double sum = 0;
   const double dot = sum_blocks(n, [&](int64_t i, int64_t m) {
@@ -256,7 +256,7 @@ void gradient_sums(const norm_gradient_sums<T>& s) {
                                                     s.rstd + r, to, 1, s.n});
       continue;
     }
-    const row_gradient_means all =
+    const row_gradient_terms all =
         gradient_sums_of<Centered>(dy, x, s.gamma, Centered ? s.mean[r] : 0.0f, s.n);
     to[0] = all.dot;
     if (Centered) to[1] = all.sum;
@@ -271,7 +271,7 @@ struct row_slope {
 template <bool Centered, class T, class X, class D>
 VELO_INLINE row_slope slope_of(const norm_gradient_rows<T, X, D>& s, int64_t r) {
   const float mean = Centered ? s.mean[r] : 0.0f, rstd = s.rstd[r];
-  row_gradient_means of;
+  row_gradient_terms of;
   if (s.known != nullptr) {
     of = s.known[r];
   } else {

@@ -11,13 +11,13 @@
 namespace velo::ops::reference {
 
 // Of a row: the sum of its elements (layer_norm only) and that of squares around its mean.
-struct row_sums {
+struct row_totals {
   double sum = 0, squares = 0;
 };
 template <bool Centered, class X>
-row_sums sums_of(const X* x, std::int64_t n) {
+row_totals sums_of(const X* x, std::int64_t n) {
   using simd::to_float;
-  row_sums all;
+  row_totals all;
   for (std::int64_t i = 0; Centered && i < n; ++i) all.sum += static_cast<double>(to_float(x[i]));
   const double mean = Centered && n != 0 ? all.sum / static_cast<double>(n) : 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -31,7 +31,7 @@ template <bool Centered, class T>
 void sum_rows(const norm_sums<T>& s) {
   constexpr int count = Centered ? 2 : 1;
   for (std::int64_t r = 0; r < s.rows; ++r) {
-    const row_sums all = sums_of<Centered>(s.x + r * s.n, s.n);
+    const row_totals all = sums_of<Centered>(s.x + r * s.n, s.n);
     s.sums[r * count] = all.squares;
     if (Centered) s.sums[r * count + 1] = all.sum;
   }
@@ -47,7 +47,7 @@ void normalize(const norm_rows<X, T>& s) {
     if (s.known != nullptr) {
       of = s.known[r];
     } else {
-      const row_sums all = sums_of<Centered>(x, s.n);
+      const row_totals all = sums_of<Centered>(x, s.n);
       of = {all.sum / n, 1 / std::sqrt(all.squares / n + s.epsilon)};
     }
     const double mean = of.mean, rstd = of.rstd;
@@ -60,12 +60,12 @@ void normalize(const norm_rows<X, T>& s) {
   }
 }
 
-// Of a row: the sums of dy * gamma * (x - mean) and, layer_norm only, of dy * gamma.
+// The sums over a row.
 template <bool Centered, class T, class X>
-row_gradient_means gradient_sums_of(const T* dy, const X* x, const float* gamma, double mean,
+row_gradient_terms gradient_sums_of(const T* dy, const X* x, const float* gamma, double mean,
                                     std::int64_t n) {
   using simd::to_float;
-  row_gradient_means all = {0, 0};
+  row_gradient_terms all = {0, 0};
   for (std::int64_t i = 0; i < n; ++i) {
     const double g = static_cast<double>(to_float(dy[i])) * gamma[i];
     if (Centered) all.sum += g;
@@ -78,7 +78,7 @@ template <bool Centered, class T>
 void sum_gradient_rows(const norm_gradient_sums<T>& s) {
   constexpr int count = Centered ? 2 : 1;
   for (std::int64_t r = 0; r < s.rows; ++r) {
-    const row_gradient_means all = gradient_sums_of<Centered>(
+    const row_gradient_terms all = gradient_sums_of<Centered>(
         s.dy + r * s.n, s.x + r * s.n, s.gamma, Centered ? static_cast<double>(s.mean[r]) : 0, s.n);
     s.sums[r * count] = all.dot;
     if (Centered) s.sums[r * count + 1] = all.sum;
@@ -93,7 +93,7 @@ void normalize_backward(const norm_gradient_rows<T, X, D>& s) {
     const X* x = s.x + r * s.n;
     const T* dy = s.dy + r * s.n;
     const double rstd = s.rstd[r], mean = Centered ? static_cast<double>(s.mean[r]) : 0;
-    row_gradient_means of;
+    row_gradient_terms of;
     if (s.known != nullptr) {
       of = s.known[r];
     } else {

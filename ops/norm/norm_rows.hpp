@@ -117,7 +117,7 @@ void normalize(const Args& a, const norm_problem& p, const norm_gains& by, float
 template <class T, class Args>
 void normalize_backward(const Args& a, const norm_problem& p, const float* gamma, const float* mean,
                         const velo_tensor* dbeta, const norm_kernels& kernels, core::execution& on,
-                        const row_gradient_means* known = nullptr) {
+                        const row_gradient_terms* known = nullptr) {
   const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
   const row_slices slices = slices_of_gradient(p);
   const bool sums = a.dgamma != nullptr || dbeta != nullptr;

@@ -93,7 +93,7 @@ class row_sums {
     const double squares = p_.centered ? squares_around(row, mean) : total(row, 0);
     return {mean, 1 / std::sqrt(squares / width_ + epsilon)};
   }
-  ops::row_gradient_means gradient_means(std::int64_t row) const {
+  ops::row_gradient_terms gradient_means(std::int64_t row) const {
     return {total(row, 0) / width_, p_.centered ? total(row, 1) / width_ : 0};
   }
 

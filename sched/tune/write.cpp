@@ -424,18 +424,25 @@ std::string write_json(const tuning& from) {
   return all + "\n";
 }
 
+// Later columns come behind the first ones, which readers count.
 std::string write_rejected(const tuning& from) {
   std::string all;
   for (const field& f : fields) all += std::string(f.name) + ",";
-  for (const char* word : word_names) all += std::string(word) + ",";
-  all += "code,reason\n";
+  for (std::size_t i = 0; i < usual_words; ++i) all += std::string(word_names[i]) + ",";
+  all += "code,reason";
+  for (std::size_t i = usual_words; i < std::size(word_names); ++i)
+    all += "," + std::string(word_names[i]);
+  all += "\n";
   for (const rejection& one : from.rejections) {
     for (const field& f : fields) {
       if (one.layout.*f.member > 0) all += std::to_string(one.layout.*f.member);
       all += ",";
     }
-    for (const std::string& word : words_of(one.layout)) all += word + ",";
-    all += std::string(reason_names[one.code]) + ",\"" + reason_of(from, one) + "\"\n";
+    const auto words = words_of(one.layout);
+    for (std::size_t i = 0; i < usual_words; ++i) all += words[i] + ",";
+    all += std::string(reason_names[one.code]) + ",\"" + reason_of(from, one) + "\"";
+    for (std::size_t i = usual_words; i < words.size(); ++i) all += "," + words[i];
+    all += "\n";
   }
   return all;
 }

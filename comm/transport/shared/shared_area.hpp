@@ -59,7 +59,7 @@ struct alignas(line) wait_note {
   static constexpr int most_awaited = 4;
   static constexpr std::uint64_t holds = UINT64_MAX;  // a `renewed` of a fault
 
-  std::atomic<std::uint64_t> written;  // grows with each note
+  std::atomic<std::uint64_t> written;  // odd while it is being written
   std::atomic<std::uint64_t> renewed;  // ns of the monotonic clock; 0: no note
   std::atomic<std::uint64_t> awaited;  // in each 16 bits 1 + a rank of the outermost group, or 0
   std::atomic<std::uint64_t> sequence;

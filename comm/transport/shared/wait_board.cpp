@@ -1,6 +1,7 @@
 // Writing notes, and following them.
 #include "comm/transport/shared/wait_board.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,8 +12,10 @@
 namespace velo::comm {
 namespace {
 
-// A note of a wait lapses when its rank has not woken up for as long as ten sleeps.
-constexpr std::uint64_t most_silence_ns = 10 * poll_interval_ns;
+// A note of a wait lapses when its rank has not renewed it for ten sleeps, or for a fourth of the
+// deadline: a waiting rank may have to wait for a processor, too.
+constexpr std::int64_t least_silence_ns = 10 * poll_interval_ns;
+constexpr int most_reads = 1000;  // of a note that is being written
 constexpr int fault_note = 0;
 
 template <std::size_t Words, class T>
@@ -30,26 +33,42 @@ void load(const std::atomic<std::uint64_t> (&from)[Words], T& value) noexcept {
   std::memcpy(&value, words, sizeof words);
 }
 
-bool holds(std::uint64_t renewed) noexcept {
-  if (renewed == 0 || renewed == wait_note::holds) return renewed != 0;
-  return now_ns() - static_cast<std::int64_t>(renewed) <=
-         static_cast<std::int64_t>(most_silence_ns);
+// A note as it was read, with its call and part.
+struct read_note {
+  std::uint64_t renewed, awaited;
+  fault what;
+};
+
+// Returns false if its rank writes it all the time.
+bool read(const wait_note& from, read_note& to) noexcept {
+  for (int i = 0; i < most_reads; ++i) {
+    const std::uint64_t written = from.written.load(std::memory_order_acquire);
+    to.renewed = from.renewed.load(std::memory_order_acquire);
+    to.awaited = from.awaited.load(std::memory_order_acquire);
+    to.what.sequence = from.sequence.load(std::memory_order_acquire);
+    load(from.label, to.what.part);
+    to.what.part[sizeof to.what.part - 1] = 0;
+    load(from.what, to.what.terms);
+    if (written % 2 == 0 && from.written.load(std::memory_order_acquire) == written) return true;
+  }
+  return false;
 }
 
-// The awaited ranks of a note, and its call and part in `what`. None if there is no note, if it has
-// lapsed, or if its rank is writing another.
-rank_set read(const wait_note& from, int ranks, fault& what) noexcept {
-  const std::uint64_t written = from.written.load(std::memory_order_acquire);
-  if (!holds(from.renewed.load(std::memory_order_acquire))) return {};
-  std::uint64_t awaited = from.awaited.load(std::memory_order_acquire);
-  what.sequence = from.sequence.load(std::memory_order_acquire);
-  load(from.label, what.part);
-  what.part[sizeof what.part - 1] = 0;
-  load(from.what, what.terms);
-  if (from.written.load(std::memory_order_acquire) != written) return {};
+bool holds(std::uint64_t renewed, std::int64_t silence_ns) noexcept {
+  if (renewed == 0 || renewed == wait_note::holds) return renewed != 0;
+  return now_ns() - static_cast<std::int64_t>(renewed) <= silence_ns;
+}
+
+// The awaited ranks of a note, and its call and part in `what`. None if there is no note or it has
+// lapsed.
+rank_set read(const wait_note& from, int ranks, std::int64_t silence_ns, fault& what) noexcept {
+  read_note note;
+  note.what = what;
+  if (!read(from, note) || !holds(note.renewed, silence_ns)) return {};
+  what = note.what;
   rank_set all;
-  for (; awaited != 0; awaited >>= 16) {
-    const auto rank = static_cast<int>(awaited & 0xffff) - 1;
+  for (; note.awaited != 0; note.awaited >>= 16) {
+    const auto rank = static_cast<int>(note.awaited & 0xffff) - 1;
     if (rank >= 0 && rank < ranks) all.add(rank);
   }
   return all;
@@ -67,11 +86,11 @@ struct wait_board::place {
   wait_note& note(int number) const noexcept { return area.state(rank).notes[number]; }
 
   // Whether a rank waits or has met a fault of another, and for which ranks it waits.
-  bool is_blocked(int of, rank_set& by) const noexcept {
+  bool is_blocked(int of, std::int64_t silence_ns, rank_set& by) const noexcept {
     bool waits = false;
     for (const wait_note& one : area.state(of).notes) {
       fault what;
-      const rank_set awaited = read(one, area.ranks(), what);
+      const rank_set awaited = read(one, area.ranks(), silence_ns, what);
       if (awaited.has(of)) return false;
       for (int rank = 0; rank < area.ranks(); ++rank)
         if (awaited.has(rank)) by.add(rank), waits = true;
@@ -79,11 +98,11 @@ struct wait_board::place {
     return waits;
   }
   // The call and the part in which some rank waits for this one.
-  void find_missed(int missed, fault& what) const noexcept {
+  void find_missed(int missed, std::int64_t silence_ns, fault& what) const noexcept {
     for (int rank = 0; rank < area.ranks(); ++rank)
       for (const wait_note& one : area.state(rank).notes) {
         fault found = what;
-        if (!read(one, area.ranks(), found).has(missed)) continue;
+        if (!read(one, area.ranks(), silence_ns, found).has(missed)) continue;
         what = found;
         return;
       }
@@ -127,20 +146,20 @@ rank_set wait_board::culprits_here(const fault& why) const noexcept {
 
 void wait_board::write(int note, const fault& what, std::uint64_t renewed) const noexcept {
   wait_note& to = place_->note(note);
-  to.renewed.store(0, std::memory_order_release);
-  to.written.fetch_add(1, std::memory_order_acq_rel);
   const rank_set all = what.is_outermost ? what.culprits : outermost(what.culprits);
   std::uint64_t awaited = 0;
   for (int rank = 0, count = 0; rank < place_->area.ranks(); ++rank)
     if (all.has(rank) && count < wait_note::most_awaited)
       awaited |= static_cast<std::uint64_t>(rank + 1) << 16 * count++;
-  to.awaited.store(awaited, std::memory_order_release);
-  to.sequence.store(what.sequence, std::memory_order_release);
   char label[sizeof fault::part] = "";
   core::copy_text(label, sizeof label, what.is_outermost ? what.part : label_);
+  to.written.fetch_add(1, std::memory_order_acq_rel);  // odd: it is being written
+  to.renewed.store(renewed, std::memory_order_release);
+  to.awaited.store(awaited, std::memory_order_release);
+  to.sequence.store(what.sequence, std::memory_order_release);
   store(to.label, label);
   store(to.what, what.terms);
-  to.renewed.store(renewed, std::memory_order_release);
+  to.written.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void wait_board::meet(const fault& why) const noexcept {
@@ -153,9 +172,10 @@ void wait_board::forget() const noexcept {
 
 void wait_board::follow_waits(fault& why) const noexcept {
   if (place_ == nullptr || why.is_outermost) return;
+  const std::int64_t silence_ns = std::max(least_silence_ns, why.timeout_ns / 4);
   const rank_set ends =
       to_blame(place_->area.ranks(), place_->rank, outermost(why.culprits),
-               [this](int peer, rank_set& by) { return place_->is_blocked(peer, by); });
+               [&](int peer, rank_set& by) { return place_->is_blocked(peer, silence_ns, by); });
   const rank_set awaited = why.culprits & here(ends);
   if (awaited.lowest() >= 0) {
     why.culprits = awaited;
@@ -163,7 +183,7 @@ void wait_board::follow_waits(fault& why) const noexcept {
   }
   why.culprits = ends;
   why.is_outermost = true;
-  place_->find_missed(ends.lowest(), why);
+  place_->find_missed(ends.lowest(), silence_ns, why);
 }
 
 noted_wait::~noted_wait() {

@@ -6,8 +6,9 @@
 // deadline has passed follows these notes from the ranks that it awaits to ranks that do not wait,
 // and names those, in the group where they were missed. A note holds while its rank renews it, at
 // each wake-up from a sleep of at most 50 ms: that of a stopped rank lapses. A rank that has met a
-// fault leaves a note that holds, since it comes to no other call. Cost: some words before a system
-// call; nothing for waits that do not sleep.
+// fault leaves a note that holds, since it comes to no other call until it makes another group. A
+// rank has notes for three waits at once, and a note room for four ranks; others are not noted.
+// Cost: some words before a system call; nothing for waits that do not sleep.
 #pragma once
 
 #include <memory>

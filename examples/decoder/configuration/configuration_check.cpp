@@ -191,7 +191,8 @@ void configuration::check_context_parallel() const {
     refuse("cp_kv_interval", "is of a cache, not with", "cp_kv_cache");
   if (p.cp_kv_interval >= values.model.layers) refuse("cp_kv_interval", "must be below", "layers");
   const bool hybrid = p.cp_algorithm == "hybrid" || p.cp_algorithm == "hybrid_adaptive";
-  if (p.cp_ulysses != 1 && !hybrid) refuse("cp_ulysses", "is of hybrid, not with", "cp_algorithm");
+  if (p.cp_ulysses != 1 && !hybrid)
+    refuse("cp_ulysses", "is of hybrid and hybrid_adaptive, not with", "cp_algorithm");
   if (hybrid && p.cp_ulysses == 1) refuse("cp_ulysses", "must be 2 or more, with", "cp_algorithm");
   if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
   if (values.data.has_documents() && values.memory.plan)
@@ -312,8 +313,10 @@ void configuration::check_memory() const {
     if (where == "disk" && y.swap_dir.empty()) refuse(name, "needs a directory;", "swap_dir");
   }
   if (!modules_in(y.swap_modules))
-    refuse("swap_modules",
-           "must be a list of input_norm, self_attention, post_attention_norm and mlp, each once");
+    refuse(
+        "swap_modules",
+        "must be some of input_norm, self_attention, post_attention_norm and mlp, each once, with "
+        "',' between and no space");
   if (y.swap_activations == "off")
     require_unset("swap_modules", "is of activations that wait elsewhere, not with",
                   "swap_activations");

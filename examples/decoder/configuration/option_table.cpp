@@ -109,7 +109,8 @@ void configuration::add_memory() {
   add("memory", "swap_activations", &y.swap_activations,
       "where activations wait between their passes: off, host (other memory), disk");
   add("memory", "swap_modules", &y.swap_modules,
-      "parts of a layer whose activations wait there, a list of input_norm, self_attention, "
+      "parts of a layer whose activations wait there, with ',' between: input_norm, "
+      "self_attention, "
       "post_attention_norm, mlp");
   add("memory", "swap_optimizer", &y.swap_optimizer,
       "where the optimizer's state waits, which is updated in slices: off, host, disk");
@@ -212,7 +213,8 @@ void configuration::add_run() {
   add("run", "profile_ranks", &r.profile_ranks, "that are profiled: all, or a list like 0,2");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
   add("run", "save_slice", &r.save_slice,
-      "bytes of a tensor that ranks gather at a time to save it, or read of one", 4096, 1LL << 31);
+      "bytes of a tensor that ranks gather at a time when they save it, from 4096 to 2147483648",
+      4096, 1LL << 31);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",
       0, many);
   add("run", "stop_after", &r.stop_after, "save and leave after this step; 0: at the end", 0, many);

@@ -53,6 +53,7 @@ class buffer {
   void release();
 
   bool is_borrowed() const { return data_ != nullptr && from_ == nullptr; }
+  bool is_region() const { return region_ != no_region; }  // is or will be recomputed
 
   explicit operator bool() const { return data_ != nullptr; }
   std::byte* data() const { return data_; }

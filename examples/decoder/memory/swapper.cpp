@@ -64,7 +64,8 @@ std::int64_t swapper::update_bytes(std::int64_t count, std::int64_t bytes) const
 }
 
 void swapper::add(buffer& which, std::int64_t layer) {
-  if (!which || which.is_borrowed() || which.bytes_ < smallest) return;
+  const bool stays = which.is_borrowed() || which.is_region() || which.bytes_ < smallest;
+  if (!which || stays) return;
   which.keeper_ = this;
   if (memory_.is_dry_run()) {
     which.object_ = in_dry_run;

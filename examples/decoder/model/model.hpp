@@ -34,8 +34,8 @@ class model {
         bool training, stage_range part);
 
   // Packs the weights for the products; to be called whenever they have changed. While ranks gather
-  // them (`gathered`, which outlives that), the next forward pass waits for each part and packs it
-  // where it comes to it; `complete` waits for all that are left.
+  // the weights (`gathered` outlives that), the next forward pass waits for those of a layer, and
+  // packs them, where it begins the layer; `complete` waits for all that are left.
   void refresh(const velo::stream_ref& stream, const data_parallel* gathered = nullptr);
   void complete(const velo::stream_ref& stream);
 

@@ -110,10 +110,12 @@ class pipeline {
   const data_parallel* reducer_;
   post_validation* late_;
   swapper* swap_;
-  std::optional<swapper> late_swap_;     // holds what the late W of nanopipe need
-  stage* swapping_ = nullptr;            // whose last layer of its last forward pass is copied
-  activations* swapped_work_ = nullptr;  // of that pass
-  std::vector<activations*> offloaded_;  // whose copies may still be under way
+  std::optional<swapper> late_swap_;  // holds the inputs of nanopipe's late W
+  // The stage of the last forward pass, whose last layer may still be on its way out of memory; and
+  // the activations of that pass.
+  stage* swapping_ = nullptr;
+  activations* swapped_work_ = nullptr;
+  std::vector<activations*> offloaded_;  // of nanopipe's late W, whose copies may be under way
   velo::stream_ref stream_;
   velo_dtype type_;
   std::vector<stage> stages_;

@@ -139,7 +139,7 @@ carried_pass::key_sums& carried_pass::sums_of(content what, const rows& of, span
   return key_sums_.back();
 }
 
-// In an adaptive plan sums return to the rank of the keys, which has others of its whole block.
+// In an adaptive plan sums return to the rank of the keys, which holds the sums of its whole block.
 carried_pass::key_sums& carried_pass::sums_that_take(const block_message& m) {
   if (!share_.plan().adaptive) return sums_of(m.what, m.of, m.heads);
   const row_store& keys = find(content::k, m.of, m.heads);
@@ -173,7 +173,7 @@ void carried_pass::land(const landing& one, const row_store& kept, block_carrier
   const std::int64_t numbers = pass_->messages[one.messages[0]].statistics,
                      width = widths_.of(one.what) + elements_of(numbers, type);
   const row_store to = kept.data != nullptr ? kept : temporary(one.places, one.heads, width, type);
-  if (one.lent) memory_.free(to.data, step_ + 1);
+  if (one.remote) memory_.free(to.data, step_ + 1);
   const auto copy = [&](const row_store& from, const rows& of) {
     in_turn(on_, [&](core::execution& turn) {
       block_carrier::access access;
@@ -223,7 +223,7 @@ void carried_pass::send(block_carrier& by) {
 // The store in which a message lies. Sums of keys that go as a whole are forgotten here.
 row_store carried_pass::source_of(const block_message& m, block_carrier& by) {
   if (m.part) return computed_part_of(m);
-  if (m.what == content::dout && m.lent) return lent_gradient_of(m);
+  if (m.what == content::dout && m.remote) return remote_gradient_of(m);
   if (m.what == content::out || m.what == content::dq) {
     complete_queries(by);
     return result_;
@@ -248,8 +248,8 @@ void carried_pass::compute(block_carrier& by) {
   auto task = std::lower_bound(all.begin(), all.end(), step_,
                                [](const attention_task& t, std::int64_t s) { return t.step < s; });
   for (; task != all.end() && task->step == step_; ++task)
-    if (is_lent(*task))
-      is_gradient_ ? add_gradients_of_lent(*task, by) : attend_to_lent(*task, by);
+    if (is_remote(*task))
+      is_gradient_ ? add_gradients_of_remote(*task, by) : attend_to_remote(*task, by);
     else
       is_gradient_ ? add_gradients_of(*task, by) : add_parts_of(*task);
   if (!by.is_in_place()) attend_to_parts(by);

@@ -3,19 +3,19 @@
 // A step gets the rows that it needs, sends its own, and computes. Outputs and gradients of queries
 // are float32 sums of this rank, in the result itself if that is float32. Gradients of a block of
 // keys are float32 sums, too, which go from rank to rank one step behind; each is rounded once, at
-// the owner of its rows. In an adaptive plan queries are lent to the rank of their keys, and a part
-// of their result returns (carried_lent.cpp). Where rows of peers are read in place, the forward
-// computes at the end, some heads after others, so that their sums stay in the cache. Invariant:
-// the bits depend on the plan, never on the carrier. Cost: the products of the rank's cells;
-// float32 sums of its queries, and of three blocks of keys.
+// the owner of its rows. In an adaptive plan another rank may compute queries with keys of its own,
+// and a part of their result returns (carried_remote.cpp). Where rows of peers are read in place,
+// the forward computes at the end, some heads after others, so that their sums stay in the cache.
+// Invariant: the bits depend on the plan, never on the carrier. Cost: the products of the rank's
+// cells; float32 sums of its queries, and of three blocks of keys.
 #pragma once
 
 #include <deque>
 
 #include "sched/parallel/context/block_carrier.hpp"
-#include "sched/parallel/context/lent_queries.hpp"
 #include "sched/parallel/context/partial_attention.hpp"
 #include "sched/parallel/context/rank_share.hpp"
+#include "sched/parallel/context/remote_queries.hpp"
 
 namespace velo::sched {
 
@@ -65,12 +65,12 @@ class carried_pass {
   void send(block_carrier& by);
   row_store source_of(const block_message& m, block_carrier& by);
   row_store computed_part_of(const block_message& m);
-  row_store lent_gradient_of(const block_message& m);
+  row_store remote_gradient_of(const block_message& m);
   void compute(block_carrier& by);
-  bool is_lent(const attention_task& task) const;
+  bool is_remote(const attention_task& task) const;
   void add_parts_of(const attention_task& task);
-  void attend_to_lent(const attention_task& task, block_carrier& by);
-  void add_gradients_of_lent(const attention_task& task, block_carrier& by);
+  void attend_to_remote(const attention_task& task, block_carrier& by);
+  void add_gradients_of_remote(const attention_task& task, block_carrier& by);
   void attend_to_parts(block_carrier& by);
   std::int64_t key_heads_at_once() const;
   void add_gradients_of(const attention_task& task, block_carrier& by);
@@ -112,9 +112,9 @@ class carried_pass {
 
   std::vector<holding> holdings_;  // that tasks and messages read
   std::deque<key_sums> key_sums_;
-  std::deque<row_places> places_;      // of key_sums_, and of rows that are lent
-  std::vector<row_store> lent_parts_;  // what was computed for others: outputs, or dq
-  std::vector<row_store> kept_;        // of the forward's landings
+  std::deque<row_places> places_;        // of key_sums_, and of rows that others compute
+  std::vector<row_store> remote_parts_;  // what was computed for others: outputs, or dq
+  std::vector<row_store> kept_;          // of the forward's landings
   // Outputs or dq of the queries that this rank computes, in the tensors' type: the result itself,
   // or what other ranks get a part of.
   row_store result_;

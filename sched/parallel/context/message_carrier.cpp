@@ -79,13 +79,13 @@ class message_carrier final : public block_carrier {
   }
 
   // Keys, values and their gradients are last used in the step that needs them, which may send them
-  // on; so are lent queries and parts of results. Other contents are used until the end.
+  // on; so are remote queries and parts of results. Other contents are used until the end.
   comm::message expect(std::size_t index, std::int64_t now) {
     const block_message& m = of_.pass.messages[index];
     const std::int64_t rows_of_it = size_of(m.of);
     void* memory = memory_.take(
         bytes_of(m, rows_of_it), now,
-        is_of_keys(m.what) || m.lent || m.part ? m.needed + 2 : step_memory::to_the_end);
+        is_of_keys(m.what) || m.remote || m.part ? m.needed + 2 : step_memory::to_the_end);
     places_[index] = std::make_unique<row_places>(m.of);
     arrived_[index] =
         dense_store(memory, *places_[index], m.heads, of_.width_of(m), of_.type_of(m));

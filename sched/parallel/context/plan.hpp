@@ -53,9 +53,9 @@ struct block_message {
   rows of;
   span heads;                   // of keys where is_of_keys
   bool kept = false;            // of the forward: stays at the receiver for the gradient
-  bool part = false;            // of out or dq: a float32 part, which the receiver adds
+  bool part = false;            // of out or dq: a float32 part that the receiver merges or adds
   std::int64_t statistics = 0;  // float32 numbers that go with each row and head
-  bool lent = false;            // of queries that the receiver computes for the sender
+  bool remote = false;          // of queries that the receiver computes for the sender
 };
 
 // The forward or the gradient.

@@ -22,10 +22,11 @@ bool reads_own(const std::vector<attention_task>& tasks, std::int64_t step, cont
 }
 
 // Whether this rank's own rows belong to the landing of a message. In an adaptive plan they do
-// where neighbors exchange heads, since any later round may read or lend the whole block.
+// where sender and receiver are neighbors, that is members of one ring rank, who exchange heads:
+// a later round may read or send any rows of their block.
 bool joins_own(const sequence_plan& plan, const attention_pass& pass, const block_message& m,
                const row_places& held) {
-  if (m.lent) return false;
+  if (m.remote) return false;
   if (!plan.adaptive) return reads_own(pass.tasks[core::at(m.to)], m.needed, m.what, held);
   return m.from / plan.adaptive->neighbors == m.to / plan.adaptive->neighbors;
 }
@@ -39,11 +40,11 @@ std::vector<landing> landings_of(const sequence_plan& plan, const attention_pass
     if (m.to != rank || !lands(m.what)) continue;
     std::size_t at = 0;
     while (at < all.size() &&
-           (all[at].what != m.what || all[at].needed != m.needed || all[at].lent != m.lent))
+           (all[at].what != m.what || all[at].needed != m.needed || all[at].remote != m.remote))
       ++at;
     if (at == all.size()) {
       const bool own = joins_own(plan, pass, m, held);
-      all.push_back({m.what, m.needed, {}, m.heads, m.kept, own, m.lent, {}});
+      all.push_back({m.what, m.needed, {}, m.heads, m.kept, own, m.remote, {}});
       lists.push_back(own ? held.list() : rows());
     }
     all[at].messages.push_back(i);
@@ -74,7 +75,7 @@ rank_share::rank_share(const sequence_plan& plan, const sequence_shape& of, std:
   const std::vector<attention_task>& tasks = plan.forward.tasks[core::at(rank)];
   heads_ = tasks.empty() ? span{0, of.heads.queries} : tasks.front().heads;
   for (std::size_t i = 0; i < forward_.size(); ++i)
-    if (forward_[i].what == content::q && !forward_[i].lent)
+    if (forward_[i].what == content::q && !forward_[i].remote)
       exchanged_ = static_cast<std::int64_t>(i);
 }
 

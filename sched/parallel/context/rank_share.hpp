@@ -23,7 +23,7 @@ struct landing {
   span heads;
   bool kept;      // for the gradient
   bool with_own;  // this rank's rows lie among them
-  bool lent;      // queries that this rank computes for another
+  bool remote;    // queries that this rank computes for another
   std::vector<std::size_t> messages;
 
   bool comes_as_one() const { return is_of_keys(what) && !with_own && messages.size() == 1; }

@@ -123,8 +123,8 @@ std::size_t row_places::first_behind(std::int64_t row) const {
 }
 
 std::int64_t row_places::row(std::int64_t place) const {
-  const auto next = std::upper_bound(starts_.begin(), starts_.end(), place) - 1;
-  return list_[static_cast<std::size_t>(next - starts_.begin())].begin + place - *next;
+  const auto start = std::upper_bound(starts_.begin(), starts_.end(), place) - 1;
+  return list_[static_cast<std::size_t>(start - starts_.begin())].begin + place - *start;
 }
 
 std::int64_t row_places::place(std::int64_t row) const {

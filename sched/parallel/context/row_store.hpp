@@ -71,8 +71,9 @@ std::size_t dense_bytes(std::int64_t batch, std::int64_t rows_of_it, span heads,
 inline std::int64_t elements_of(std::int64_t numbers, ops::element_type type) {
   return numbers * 4 / ops::element_bytes(type);
 }
-// Of a store whose rows end with some float32 numbers for each head: the rows without them, and the
-// numbers of one.
+// A store may hold float32 numbers behind each row and head. without_numbers: the rows alone, with
+// the strides of the whole store. numbers_at: the place behind a row, of a store made by
+// without_numbers.
 row_store without_numbers(const row_store& all, std::int64_t numbers);
 inline char* numbers_at(const row_store& rows_alone, std::int64_t batch, std::int64_t position,
                         std::int64_t head) {

@@ -92,7 +92,7 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--cp", "4", "--cp_window", "3"}, "cp_window = 3 must be a divisor of the ring, 4");
   refused({"--cp", "4", "--cp_window", "4"}, "cp_window = 4 must be less than the ring, 4");
   refused({"--cp", "4", "--cp_ulysses", "2"},
-          "cp_ulysses = 2 is of hybrid, not with cp_algorithm = \"ring\"");
+          "cp_ulysses = 2 is of hybrid and hybrid_adaptive, not with cp_algorithm = \"ring\"");
   refused({"--cp", "4", "--cp_algorithm", "hybrid", "--cp_ulysses", "3"},
           "cp_ulysses = 3 must be a divisor of cp, 4, from 2 on");
   refused({"--cp", "4", "--cp_algorithm", "hybrid"}, "cp_ulysses = 1 must be 2 or more, with");

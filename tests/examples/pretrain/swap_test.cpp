@@ -68,9 +68,9 @@ TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
   };
   const auto nothing_made = [&] { CHECK_FALSE(std::filesystem::exists(w / "out")); };
   refused({"--swap_activations", "tape"}, R"(swap_activations = "tape" must be off, host or disk)");
-  for (const char* list : {"", "mlp,mlp", "norm", "mlp,"})
+  for (const char* list : {"", "mlp,mlp", "norm", "mlp,", "mlp, input_norm"})
     refused({"--swap_activations", "host", "--swap_modules", list},
-            "must be a list of input_norm, self_attention, post_attention_norm and mlp, each once");
+            "must be some of input_norm, self_attention, post_attention_norm and mlp, each once");
   refused({"--swap_modules", "mlp"},
           R"(is of activations that wait elsewhere, not with swap_activations = "off")");
   refused({"--swap_optimizer", "disk"},

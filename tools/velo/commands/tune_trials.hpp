@@ -16,8 +16,8 @@ struct trial_settings {
 
 // Runs plans of a tuning's JSON and puts them into the order of their measured steps, in seconds in
 // the member "measured_step_seconds"; the rest follows as it was. Plans that failed come last, with
-// the member "trial_failure". A line for each trial goes to the standard error. Throws input_error where more
-// than the most would run, or a run is interrupted.
+// the member "trial_failure". A line for each trial goes to the standard error. Throws input_error
+// where more than the most would run, or a run is interrupted.
 void try_plans(json_t* tuning, const trial_settings& how);
 
 // The plans that were run as a table: measured, predicted, layout. And whether any has a time.

@@ -179,6 +179,11 @@ TEST_CASE("late weight gradients of nanopipe may wait elsewhere for their inputs
   CHECK(swapped.stored > 0);
   s.memory.swap_activations = "host";
   CHECK(losses_of(s, 3) == usual);
+  for (const char* recompute : {"full", "selective", "norm"}) {
+    INFO(recompute);
+    s.memory.recompute = recompute;
+    CHECK(losses_of(s, 3) == usual);
+  }
 }
 
 TEST_CASE("steps that are validated late have the bits of those that wait, clipped or not") {

@@ -1,5 +1,5 @@
 // Row by row: numbers, products and merged outputs.
-#include "sched/parallel/context/lent_queries.hpp"
+#include "sched/parallel/context/remote_queries.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -42,8 +42,7 @@ float dot(const char* a, const char* b, std::int64_t count) {
 
 }  // namespace
 
-void write_numbers(const lent_gradient& of, const rows_of_heads& which, core::execution& turn) {
-  // dout and out have the places of the queries, or others that hold the same rows.
+void write_numbers(const remote_gradient& of, const rows_of_heads& which, core::execution& turn) {
   each_row(which, *of.to.places, of.queries, turn,
            [&](std::int64_t batch, std::int64_t head, std::int64_t to, std::int64_t own) {
              const std::int64_t row = of.queries.row(own), at = of.sums.place(batch, head, own);

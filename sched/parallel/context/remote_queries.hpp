@@ -1,9 +1,9 @@
-// Rows of queries that go to another rank, to be computed there, with numbers behind each row and
+// Remote queries: rows that another rank computes for their owner, with numbers behind each row and
 // head.
 //
-// The gradient of an output row goes with the maximum and sum of its softmax and its product with
-// the output; what was computed returns as a float32 part, of outputs with maximum and sum. The
-// owner merges parts of outputs in the order of the plan. Cost: one read and one write of the rows.
+// Behind a row of the outputs' gradient go the maximum and sum of its softmax and its product with
+// the output; behind a returned row of outputs, which is float32, maximum and sum. The owner merges
+// such rows in the order of the plan. Cost: one read and one write of the rows.
 #pragma once
 
 #include "core/stream/execution.hpp"
@@ -21,16 +21,17 @@ struct row_numbers {
   float* dots;
 };
 
-// Writes the numbers of `from`, which a rank's own queries have, and the products of dout and out
-// behind the rows of `to`. queries: the places of these numbers.
-struct lent_gradient {
-  row_store dout, out, to;  // to: without numbers
-  const row_places& queries;
+// Writes the numbers of a rank's own queries, and the products of dout and out, behind rows of
+// dout.
+struct remote_gradient {
+  row_store dout, out, to;    // `to`: the rows without their numbers
+  const row_places& queries;  // of `sums`
   const softmax_sums& sums;
 };
-void write_numbers(const lent_gradient& of, const rows_of_heads& which, core::execution& turn);
+void write_numbers(const remote_gradient& of, const rows_of_heads& which, core::execution& turn);
 
-// Between the rows of a store and numbers apart.
+// Copies numbers to behind the rows of `to`, or from behind those of `from`. Both stores are the
+// rows without their numbers.
 void write_numbers(const row_numbers& from, const row_store& to, std::int64_t batch);
 void read_numbers(const row_store& from, const row_numbers& to, std::int64_t batch);
 

@@ -1,5 +1,5 @@
-// Lent queries of a pass: what this rank computes for other ranks, and the parts of its own results
-// that these return.
+// Remote queries of a pass: the rows that this rank computes for other ranks, and the parts of its
+// own results that these return.
 #include <algorithm>
 
 #include "core/index.hpp"
@@ -18,7 +18,7 @@ bool is_first(const std::vector<attention_part>& parts, std::size_t index) {
 
 }  // namespace
 
-bool carried_pass::is_lent(const attention_task& task) const {
+bool carried_pass::is_remote(const attention_task& task) const {
   return !share_.queries().has(task.queries);
 }
 
@@ -30,7 +30,7 @@ row_numbers carried_pass::make_numbers(const row_places& of, span heads) {
   return {{max, sum, of.size(), heads}, take()};
 }
 
-void carried_pass::attend_to_lent(const attention_task& task, block_carrier& by) {
+void carried_pass::attend_to_remote(const attention_task& task, block_carrier& by) {
   const span key_heads = share_.shape().heads.keys_of(task.heads);
   const row_store &q = find(content::q, task.queries, task.heads),
                   &k = find(content::k, task.keys, key_heads),
@@ -50,10 +50,10 @@ void carried_pass::attend_to_lent(const attention_task& task, block_carrier& by)
     });
   }
   write_numbers(numbers, out, call_.batch);
-  lent_parts_.push_back(all);
+  remote_parts_.push_back(all);
 }
 
-void carried_pass::add_gradients_of_lent(const attention_task& task, block_carrier& by) {
+void carried_pass::add_gradients_of_remote(const attention_task& task, block_carrier& by) {
   const span key_heads = share_.shape().heads.keys_of(task.heads);
   const row_store &q = find(content::q, task.queries, task.heads),
                   &k = find(content::k, task.keys, key_heads),
@@ -79,26 +79,26 @@ void carried_pass::add_gradients_of_lent(const attention_task& task, block_carri
     in.adds_queries = !is_first(parts, i);
     add_part_gradients(parts[i], task, in, by);
   }
-  lent_parts_.push_back(dq);
+  remote_parts_.push_back(dq);
 }
 
 // The store of what was computed for the receiver, which is forgotten here.
 row_store carried_pass::computed_part_of(const block_message& m) {
   const auto found = std::find_if(
-      lent_parts_.begin(), lent_parts_.end(),
+      remote_parts_.begin(), remote_parts_.end(),
       [&](const row_store& one) { return one.heads == m.heads && one.places->list() == m.of; });
-  if (found == lent_parts_.end())
+  if (found == remote_parts_.end())
     core::fail(VELO_ERR_INTERNAL, "plan",
                core::concat("a part that rank ", share_.rank(), " computed before step ", step_),
                core::concat("none"));
   const row_store part = *found;
-  lent_parts_.erase(found);
+  remote_parts_.erase(found);
   memory_.free(part.data, m.needed + 1);
   return part;
 }
 
 // Rows of dout with their numbers.
-row_store carried_pass::lent_gradient_of(const block_message& m) {
+row_store carried_pass::remote_gradient_of(const block_message& m) {
   places_.emplace_back(m.of);
   const row_store &dout = find(content::dout, m.of, m.heads),
                   &out = find(content::out, m.of, m.heads);
@@ -110,7 +110,7 @@ row_store carried_pass::lent_gradient_of(const block_message& m) {
   const rows_of_heads which{call_.batch, m.of, m.heads};
   in_turn(on_, [&](core::execution& turn) {
     copy_rows(dout, to, which, turn);
-    write_numbers(lent_gradient{dout, out, to, share_.queries(), statistics_}, which, turn);
+    write_numbers(remote_gradient{dout, out, to, share_.queries(), statistics_}, which, turn);
   });
   return all;
 }
