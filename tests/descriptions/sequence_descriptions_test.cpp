@@ -217,7 +217,7 @@ std::string wrong_in_plan(velo_sequence_plan plan, const velo_sequence_desc& d,
   if (velo_sequence_plan_get_info(plan, &info) != VELO_OK || info.cp != d.cp ||
       info.sequence != d.sequence)
     return "the info";
-  const std::string questions = wrong_in_questions(plan, d, random);
+  std::string questions = wrong_in_questions(plan, d, random);
   if (is_long(d) || !questions.empty()) return questions;
   if (velo_sequence_plan_check(plan) != VELO_OK)
     return "not proven: " + last_record().expected + ", " + last_record().got;

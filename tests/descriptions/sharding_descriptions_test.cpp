@@ -362,7 +362,7 @@ std::string wrong_in_sharding(velo_sharding made, const std::vector<added>& all,
     const bool counted = elements_of(all[p].shape) <= 5000;
     held_elements held(counted ? all[p].shape : std::vector<number>{0});
     for (number rank = 0; rank < ranks; ++rank) {
-      const std::string wrong = wrong_in_part(made, index, rank, counted ? &held : nullptr);
+      std::string wrong = wrong_in_part(made, index, rank, counted ? &held : nullptr);
       if (!wrong.empty()) return wrong;
     }
     if (!held.wrong().empty()) return held.wrong();
