@@ -38,7 +38,7 @@ struct group_settings {
   bool verifies = false;  // compares results that must be equal on all ranks
 };
 
-// What an outermost group and its parts share on one rank.
+// The state that an outermost group and its parts share on one rank.
 struct group_ties {
   met_fault met = {};
   wait_board waits = {};

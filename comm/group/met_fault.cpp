@@ -1,23 +1,19 @@
-// Numbers of a part's ranks in the outermost group.
+// Keeps the first fault, in numbers of the outermost group.
 #include "comm/group/met_fault.hpp"
 
 namespace velo::comm {
 
 met_fault met_fault::part(const std::vector<int>& ranks) const {
   met_fault made = *this;
-  made.is_part_ = true;
-  made.ranks_.clear();
-  for (const int rank : ranks) made.ranks_.push_back(is_part_ ? ranks_[core::at(rank)] : rank);
+  made.ranks_ = ranks_.part(ranks);
   return made;
 }
 
 fault met_fault::outermost(const fault& of, const std::string& label) const {
   fault made = of;
-  if (!is_part_ || of.is_outermost) return made;
+  if (!is_of_part() || of.is_outermost) return made;
   made.is_outermost = true;
-  made.culprits = rank_set();
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (of.culprits.has(static_cast<int>(rank))) made.culprits.add(ranks_[rank]);
+  made.culprits = ranks_.outermost(of.culprits);
   if (of.kind == fault::how::ended) made.cause[0] = 0;  // it names the part's rank
   core::copy_text(made.part, sizeof made.part, label.c_str());
   return made;

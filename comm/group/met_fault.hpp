@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/operation/fault.hpp"
+#include "comm/operation/outermost_ranks.hpp"
 
 namespace velo::comm {
 
@@ -21,7 +21,7 @@ class met_fault {
   met_fault() : first_(std::make_shared<record>()) {}   // of an outermost group
   met_fault part(const std::vector<int>& ranks) const;  // ranks: in this group
 
-  bool is_of_part() const noexcept { return is_part_; }
+  bool is_of_part() const noexcept { return ranks_.is_part(); }
   // A fault of this group, which has this label, as the outermost group's.
   fault outermost(const fault& of, const std::string& label) const;
   // Returns whether it is the first one, which stays.
@@ -36,8 +36,7 @@ class met_fault {
     fault what;
   };
   std::shared_ptr<record> first_;  // of the outermost group and all parts
-  bool is_part_ = false;
-  std::vector<int> ranks_;  // of a part: its ranks in the outermost group
+  outermost_ranks ranks_;
 };
 
 }  // namespace velo::comm

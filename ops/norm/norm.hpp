@@ -34,8 +34,8 @@ struct norm_rows {
   const row_statistics* known = nullptr;  // one a row; nullptr: they are computed
 };
 
-// Over a row, of dy * gamma * (x - mean) and, layer_norm only, of dy * gamma: sums, or means where
-// it says so.
+// The sums over a row of dy * gamma * (x - mean) and, layer_norm only, of dy * gamma; or the means,
+// where a comment says so.
 struct row_gradient_terms {
   double dot, sum;
 };

@@ -267,7 +267,7 @@ struct row_slope {
   v::vec scale, slope, shift, mean;
 };
 
-// Of row r.
+// The slope of row r.
 template <bool Centered, class T, class X, class D>
 VELO_INLINE row_slope slope_of(const norm_gradient_rows<T, X, D>& s, int64_t r) {
   const float mean = Centered ? s.mean[r] : 0.0f, rstd = s.rstd[r];

@@ -10,7 +10,7 @@
 
 namespace velo::ops::reference {
 
-// Of a row: the sum of its elements (layer_norm only) and that of squares around its mean.
+// The sum of a row's elements (layer_norm only), and the sum of the squares around their mean.
 struct row_totals {
   double sum = 0, squares = 0;
 };

@@ -1,5 +1,6 @@
-// Sums over the two chunks of a zigzag. Names: of the 2c chunks of a causal sequence the first c
-// have `first` rows, the others `second`; a ring rank holds one of each.
+// Sums over the two chunks of a zigzag. A causal sequence has two chunks for each rank of the ring:
+// those of its first half have `first` rows, those of its second half `second` rows, and a rank of
+// the ring holds one of each.
 #include "sched/tune/context_cost.hpp"
 
 #include <algorithm>
@@ -100,8 +101,8 @@ class pricing {
       cost_.buffers += most_moved(output_gradients()) + most_moved(input_gradients());
   }
 
-  // What neighbors exchange for a row: bytes by the member whose heads they are. The member gets
-  // them from the others, or returns them.
+  // The bytes that neighbors exchange for a row, by the member that computes the heads. The member
+  // gets them from the others, or returns them.
   using head_bytes = std::vector<double>;
   template <class Bytes>
   head_bytes each_head(const Bytes& bytes) const {
@@ -127,12 +128,12 @@ class pricing {
   }
 
   double rows_of_rank() const { return static_cast<double>(rows_); }
-  // With each other neighbor, for the member's own heads.
+  // The most bytes that a member exchanges with all other neighbors for its own heads.
   double most_received(const head_bytes& of) const {
     return (static_cast<double>(of_.ulysses) - 1) * rows_of_rank() *
            *std::max_element(of.begin(), of.end());
   }
-  // The same, or for the heads of the others.
+  // The most bytes that a member exchanges for its own heads, or for the heads of the others.
   double most_moved(const head_bytes& of) const {
     double sum = 0;
     for (const double one : of) sum += one;

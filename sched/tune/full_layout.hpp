@@ -17,12 +17,13 @@ namespace velo::sched::tune {
 enum class rearrange : std::int32_t { index, one_hot };
 
 struct full_layout : velo_tuning_layout {
-  // How ranks share the attention of a sequence. -1: they do not, or in a rejection any way.
+  // The way in which ranks share the attention of a sequence. -1: no ranks share it; in a
+  // rejection, the reason holds for any way.
   velo_sequence_kind cp_algorithm = -1;
   std::int32_t cp_ulysses = 0;  // neighbors that exchange heads; 0 but for a hybrid
 
-  // In how many slices of rows a product overlaps with the exchange of tensor parallelism next to
-  // it; 1: one after the other; 0: there is none, or in a rejection any.
+  // The number of slices of rows in which a product overlaps with its exchange of tensor
+  // parallelism; 1: no overlap. 0: no exchange; in a rejection, the reason holds for any number.
   std::int32_t tp_slices = 0;
   rearrange tokens = rearrange::index;
 

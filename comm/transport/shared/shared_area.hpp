@@ -52,8 +52,8 @@ struct alignas(line) message_wait {
   std::atomic<std::uint64_t> sends_to[words];       // the peer has to empty a slot
 };
 
-// What a rank waits for in one group, or the fault that it has met (wait_board.hpp). Only its rank
-// writes it.
+// A note of a rank: the ranks for which it waits in one group, or the fault that it has met
+// (wait_board.hpp). Only its rank writes it.
 struct alignas(line) wait_note {
   static constexpr int count = 4;  // of a rank: one of a fault and three of waits at once
   static constexpr int most_awaited = 4;

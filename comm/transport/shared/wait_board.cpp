@@ -1,4 +1,4 @@
-// Writing notes, and following them.
+// Writes notes and follows them.
 #include "comm/transport/shared/wait_board.hpp"
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "comm/transport/blame.hpp"
 #include "comm/transport/shared/rank_context.hpp"
-#include "core/index.hpp"
 
 namespace velo::comm {
 namespace {
@@ -33,13 +32,13 @@ void load(const std::atomic<std::uint64_t> (&from)[Words], T& value) noexcept {
   std::memcpy(&value, words, sizeof words);
 }
 
-// A note as it was read, with its call and part.
+// The contents of a note; `what` has its call and part.
 struct read_note {
   std::uint64_t renewed, awaited;
   fault what;
 };
 
-// Returns false if its rank writes it all the time.
+// Returns false if the note was being written in each of the reads.
 bool read(const wait_note& from, read_note& to) noexcept {
   for (int i = 0; i < most_reads; ++i) {
     const std::uint64_t written = from.written.load(std::memory_order_acquire);
@@ -76,7 +75,7 @@ rank_set read(const wait_note& from, int ranks, std::int64_t silence_ns, fault& 
 
 }  // namespace
 
-// Where a rank's notes lie, and a bit for each that is in use.
+// The place of a rank's notes, and a bit for each note in use.
 struct wait_board::place {
   const shared_area area;
   const std::shared_ptr<void> memory;
@@ -85,7 +84,7 @@ struct wait_board::place {
 
   wait_note& note(int number) const noexcept { return area.state(rank).notes[number]; }
 
-  // Whether a rank waits or has met a fault of another, and for which ranks it waits.
+  // Returns whether a rank waits or has met a fault of another; adds the ranks that it waits for.
   bool is_blocked(int of, std::int64_t silence_ns, rank_set& by) const noexcept {
     bool waits = false;
     for (const wait_note& one : area.state(of).notes) {
@@ -97,7 +96,7 @@ struct wait_board::place {
     }
     return waits;
   }
-  // The call and the part in which some rank waits for this one.
+  // Copies to `what` the call and the part in which some rank waits for the missed one.
   void find_missed(int missed, std::int64_t silence_ns, fault& what) const noexcept {
     for (int rank = 0; rank < area.ranks(); ++rank)
       for (const wait_note& one : area.state(rank).notes) {
@@ -114,9 +113,7 @@ wait_board::wait_board(const shared_area& area, std::shared_ptr<void> memory, in
 
 wait_board wait_board::part(const std::vector<int>& ranks) const {
   wait_board made = *this;
-  made.is_part_ = true;
-  made.ranks_.clear();
-  for (const int rank : ranks) made.ranks_.push_back(is_part_ ? ranks_[core::at(rank)] : rank);
+  made.ranks_ = ranks_.part(ranks);
   return made;
 }
 
@@ -124,29 +121,13 @@ void wait_board::set_label(const std::string& label) noexcept {
   core::copy_text(label_, sizeof label_, label.c_str());
 }
 
-rank_set wait_board::outermost(const rank_set& here) const noexcept {
-  if (!is_part_) return here;
-  rank_set all;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (here.has(static_cast<int>(rank))) all.add(ranks_[rank]);
-  return all;
-}
-
-rank_set wait_board::here(const rank_set& outermost) const noexcept {
-  if (!is_part_) return outermost;
-  rank_set all;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (outermost.has(ranks_[rank])) all.add(static_cast<int>(rank));
-  return all;
-}
-
 rank_set wait_board::culprits_here(const fault& why) const noexcept {
-  return why.is_outermost ? here(why.culprits) : why.culprits;
+  return why.is_outermost ? ranks_.here(why.culprits) : why.culprits;
 }
 
 void wait_board::write(int note, const fault& what, std::uint64_t renewed) const noexcept {
   wait_note& to = place_->note(note);
-  const rank_set all = what.is_outermost ? what.culprits : outermost(what.culprits);
+  const rank_set all = what.is_outermost ? what.culprits : ranks_.outermost(what.culprits);
   std::uint64_t awaited = 0;
   for (int rank = 0, count = 0; rank < place_->area.ranks(); ++rank)
     if (all.has(rank) && count < wait_note::most_awaited)
@@ -174,9 +155,9 @@ void wait_board::follow_waits(fault& why) const noexcept {
   if (place_ == nullptr || why.is_outermost) return;
   const std::int64_t silence_ns = std::max(least_silence_ns, why.timeout_ns / 4);
   const rank_set ends =
-      to_blame(place_->area.ranks(), place_->rank, outermost(why.culprits),
+      to_blame(place_->area.ranks(), place_->rank, ranks_.outermost(why.culprits),
                [&](int peer, rank_set& by) { return place_->is_blocked(peer, silence_ns, by); });
-  const rank_set awaited = why.culprits & here(ends);
+  const rank_set awaited = why.culprits & ranks_.here(ends);
   if (awaited.lowest() >= 0) {
     why.culprits = awaited;
     return;
@@ -190,7 +171,7 @@ noted_wait::~noted_wait() {
   if (note_ != 0) on_.place_->used.fetch_and(~(1u << static_cast<unsigned>(note_)));
 }
 
-// Without a note if more waits are under way than there are notes.
+// Writes nothing if more waits are under way than there are notes.
 void noted_wait::renew(const fault& what) noexcept {
   if (on_.place_ == nullptr) return;
   std::atomic<std::uint32_t>& used = on_.place_->used;

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/operation/fault.hpp"
+#include "comm/operation/outermost_ranks.hpp"
 
 namespace velo::comm {
 
@@ -26,7 +26,7 @@ class shared_area;
 class wait_board {
  public:
   wait_board() = default;
-  // Of the outermost group. memory: keeps the area mapped.
+  // Makes the board of the outermost group. memory: keeps the area mapped.
   wait_board(const shared_area& area, std::shared_ptr<void> memory, int rank);
   wait_board part(const std::vector<int>& ranks) const;  // ranks: of the part, in this group
   void set_label(const std::string& label) noexcept;     // of the part
@@ -45,12 +45,9 @@ class wait_board {
   friend class noted_wait;
   struct place;
   void write(int note, const fault& what, std::uint64_t renewed) const noexcept;
-  rank_set outermost(const rank_set& here) const noexcept;
-  rank_set here(const rank_set& outermost) const noexcept;
 
   std::shared_ptr<place> place_;  // of this rank, in all groups; nullptr: no board
-  bool is_part_ = false;
-  std::vector<int> ranks_;  // of a part: its ranks in the outermost group
+  outermost_ranks ranks_;
   char label_[sizeof fault::part] = "";
 };
 

@@ -34,7 +34,7 @@ struct named_tensor {
   // piece.
   std::function<void(std::int64_t first, std::int64_t count, float* to)> give = nullptr;
   std::function<void(std::int64_t first, std::int64_t count, const float* from)> take = nullptr;
-  std::int64_t piece = 1 << 20;  // words of a piece, but the last
+  std::int64_t piece_words = 1 << 20;  // of each piece but the last
 
   std::size_t bytes() const;
 };
@@ -43,8 +43,8 @@ struct named_tensor {
 template <class F>
 void each_piece(const named_tensor& of, F&& piece) {
   const auto count = static_cast<std::int64_t>(of.bytes() / sizeof(float));
-  for (std::int64_t first = 0; first < count; first += of.piece)
-    piece(first, std::min(of.piece, count - first));
+  for (std::int64_t first = 0; first < count; first += of.piece_words)
+    piece(first, std::min(of.piece_words, count - first));
 }
 
 // Writes the tensors in their order, each at a multiple of its element size, with the header padded

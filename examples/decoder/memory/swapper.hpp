@@ -21,7 +21,8 @@ class swapper {
   swapper(const velo::context& context, run_memory& memory, const std::string& where,
           const std::string& directory);
 
-  // To the buffers that a layer's `out` copies; those stay that are small, borrowed or recomputed.
+  // Adds a buffer to those that a layer's `out` copies. Small, borrowed and recomputed buffers stay
+  // in memory.
   void add(buffer& which, std::int64_t layer);
   void out(std::int64_t layer);
   void out(buffer& which);

@@ -77,11 +77,11 @@ struct layer_activations {
   // Calls f(buffer) for each that the forward pass saves.
   template <class F>
   void each_kept(F&& f) {
-    each_kept_by(layer_modules::all(), f);
+    each_kept_of(layer_modules::all(), f);
   }
-  // Each that one of these parts reads in its backward pass.
+  // Calls f(buffer) for each that some parts of the layer read in their backward pass.
   template <class F>
-  void each_kept_by(layer_modules which, F&& f) {
+  void each_kept_of(layer_modules which, F&& f) {
     if (which.has(layer_modules::input_norm)) f(attention_rstd);
     if (which.has(layer_modules::self_attention))
       for (buffer* one :
@@ -90,7 +90,7 @@ struct layer_activations {
     if (which.has(layer_modules::post_attention_norm)) f(middle), f(feed_forward_rstd);
     if (which.has(layer_modules::mlp)) f(feed_forward_input), f(gates), f(gated);
   }
-  // Each that weight_gradients reads.
+  // Calls f(buffer) for each that deferred weight gradients may read.
   template <class F>
   void each_deferred(F&& f) {
     each_kept(f);
@@ -138,14 +138,14 @@ class activations {
   layer_modules swapped = layer_modules::all();  // the parts of layers that it holds
   template <class F>
   void each_kept(std::size_t layer, F&& f) {
-    each_kept_by(layer_modules::all(), layer, f);
+    each_kept_of(layer_modules::all(), layer, f);
   }
   template <class F>
-  void each_kept_by(layer_modules which, std::size_t layer, F&& f) {
+  void each_kept_of(layer_modules which, std::size_t layer, F&& f) {
     if (which.has(layer_modules::input_norm)) f(residual[layer]);
-    layers[layer].each_kept_by(which, f);
+    layers[layer].each_kept_of(which, f);
   }
-  // Each that deferred weight gradients need.
+  // Calls f(buffer) for each that deferred weight gradients may read.
   template <class F>
   void each_deferred(F&& f) {
     for (buffer& each : residual) f(each);

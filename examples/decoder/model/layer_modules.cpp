@@ -7,7 +7,7 @@
 namespace decoder {
 
 std::optional<layer_modules> modules_in(const std::string& list) {
-  constexpr std::pair<const char*, layer_modules::one> names[] = {
+  constexpr std::pair<const char*, layer_modules::part> names[] = {
       {"input_norm", layer_modules::input_norm},
       {"self_attention", layer_modules::self_attention},
       {"post_attention_norm", layer_modules::post_attention_norm},

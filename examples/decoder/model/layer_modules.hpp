@@ -8,17 +8,18 @@ namespace decoder {
 
 class layer_modules {
  public:
-  enum one : unsigned { input_norm = 1, self_attention = 2, post_attention_norm = 4, mlp = 8 };
+  enum part : unsigned { input_norm = 1, self_attention = 2, post_attention_norm = 4, mlp = 8 };
 
   static layer_modules all() { return layer_modules(15); }
   explicit layer_modules(unsigned bits) : bits_(bits) {}
-  bool has(one which) const { return (bits_ & which) != 0; }
+  bool has(part which) const { return (bits_ & which) != 0; }
 
  private:
   unsigned bits_;
 };
 
-// Of a list of names, "self_attention,mlp"; nothing if it is empty, has another name or one twice.
+// Returns the parts that a list names, "self_attention,mlp"; nothing if the list is empty, or has
+// another name or a name twice.
 std::optional<layer_modules> modules_in(const std::string& list);
 
 }  // namespace decoder

@@ -253,14 +253,20 @@ void pipeline::weight(const velo_executor_call& call) {
 
 void pipeline::other(velo_executor_call& call) {
   if (scores_) return;
-  const velo_action_kind kind = call.action.kind;
-  cell& of = cell_of(call.action);
-  if (kind == VELO_ACTION_RECOMPUTE) stage_of(call.action).part.make_again(stream_, *of.work);
-  if (kind == VELO_ACTION_OFFLOAD) offload(*of.work);
-  if (kind == VELO_ACTION_RELOAD) reload(*of.work);
+  const auto work = [&]() -> activations& { return *cell_of(call.action).work; };
+  switch (call.action.kind) {
+    case VELO_ACTION_RECOMPUTE:
+      return stage_of(call.action).part.make_again(stream_, work());
+    case VELO_ACTION_OFFLOAD:
+      return offload(work());
+    case VELO_ACTION_RELOAD:
+      return reload(work());
+    default:
+      return;  // others have no micro-batch, and nothing to do here
+  }
 }
 
-// The copy overlaps the next pass; the pass after it has the memory.
+// A copy overlaps the passes until the next copy begins; its memory is free then.
 void pipeline::offload(activations& of) {
   settle_offloaded();
   of.each_deferred([&](buffer& each) { late_swap_->out(each); });
@@ -290,7 +296,7 @@ void pipeline::update(const velo_action& a, double factor, bool final) {
 }
 
 void pipeline::roll_back() {
-  complete();  // what is on its way would overwrite the copy
+  complete();  // weights on their way would overwrite those that come back
   late_->roll_back();
   refresh(nullptr);
 }

@@ -22,7 +22,8 @@ namespace decoder {
 
 class pipeline {
  public:
-  // What serves a pipeline beside its rank and weights; each may be nullptr, and outlives it.
+  // The objects that serve a pipeline beside its rank and weights. Each may be nullptr, and
+  // outlives the pipeline.
   struct helpers {
     const data_parallel* reducer;  // reduces finished gradients
     post_validation* late;         // updates the weights at the end of `train`

@@ -60,7 +60,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       writer_(values.data.sequence),
       recompute_(recompute_of(values.memory, values.model.layers)) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
-  weights_.set_slice(values.run.save_slice);
+  weights_.set_piece(values.run.save_slice);
   if (sharded()) weights_.shard(rank, data_parallel_->own());
   counted_ = counted_ranges(weights_, data_parallel_.get());
   if (plan_) {

@@ -78,7 +78,7 @@ class weights {
   void clear_gradients();
 
   // The bytes of a tensor of several ranks that files give or take at a time.
-  void set_slice(std::int64_t bytes) { slice_words_ = bytes / 4; }
+  void set_piece(std::int64_t bytes) { piece_words_ = bytes / 4; }
 
   // The tensors of a checkpoint: weights under Hugging Face's names, the state of training under
   // prefixed ones.
@@ -133,7 +133,7 @@ class weights {
   bool part_ = false;             // of the model
   bool sharded_ = false;
   std::vector<range> own_;
-  std::int64_t slice_words_ = 1 << 20;
+  std::int64_t piece_words_ = 1 << 20;
   // Moments and gradients begin at zero, and so does padding everywhere. With residuals these are
   // in master_, and merged_ has some masters for a moment.
   buffer weight_, gradient_, master_, first_, second_, merged_;

@@ -26,7 +26,7 @@ void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefi
   for (const weight_slice& slice : layout_.slices) here[slice.number] = &slice;
   for (const weight_slice& slice : weight_layout(model_).slices) {
     named_tensor one{prefix + slice.name, of.type, slice.shape, nullptr};
-    one.piece = slice_words_;
+    one.piece_words = piece_words_;
     const auto found = here.find(slice.number);
     const weight_slice* held = found == here.end() ? nullptr : found->second;
     const auto each = [=](std::int64_t first, std::int64_t count, auto* file, const auto& move) {

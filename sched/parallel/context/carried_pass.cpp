@@ -139,7 +139,8 @@ carried_pass::key_sums& carried_pass::sums_of(content what, const rows& of, span
   return key_sums_.back();
 }
 
-// In an adaptive plan sums return to the rank of the keys, which holds the sums of its whole block.
+// The sums to which a message of dk or dv is added. In an adaptive plan the receiver holds the sums
+// of its whole block of keys, and the message has some rows of it.
 carried_pass::key_sums& carried_pass::sums_that_take(const block_message& m) {
   if (!share_.plan().adaptive) return sums_of(m.what, m.of, m.heads);
   const row_store& keys = find(content::k, m.of, m.heads);

@@ -82,7 +82,7 @@ void carried_pass::add_gradients_of_remote(const attention_task& task, block_car
   remote_parts_.push_back(dq);
 }
 
-// The store of what was computed for the receiver, which is forgotten here.
+// The store of the part that this rank computed for the receiver. The part is forgotten here.
 row_store carried_pass::computed_part_of(const block_message& m) {
   const auto found = std::find_if(
       remote_parts_.begin(), remote_parts_.end(),
@@ -117,8 +117,7 @@ row_store carried_pass::remote_gradient_of(const block_message& m) {
 
 // Adds a part of the result that another rank computed.
 void carried_pass::take_part(const block_message& m, const row_store& from, block_carrier& by) {
-  if (!is_gradient_)
-    attend_to_parts(by);  // what this rank computed in the steps before comes first
+  if (!is_gradient_) attend_to_parts(by);  // the rank's own parts of earlier steps come first
   for (const row_run& run : share_.queries().runs(m.of))
     fill_rows(run.position, run.position + run.count);
   const rows_of_heads which{call_.batch, m.of, m.heads};

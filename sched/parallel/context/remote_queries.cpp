@@ -82,7 +82,7 @@ void merge(const merged_outputs& of, const rows_of_heads& which, core::execution
            [&](std::int64_t batch, std::int64_t head, std::int64_t from, std::int64_t to) {
              float numbers[numbers_of_part];
              std::memcpy(numbers, numbers_at(of.part, batch, from, head), sizeof numbers);
-             if (numbers[1] == 0) return;  // it saw no key
+             if (numbers[1] == 0) return;  // the part saw no key
              const std::int64_t at = of.sums.place(batch, head, to);
              float &max = of.sums.max[at], &sum = of.sums.sum[at];
              const float larger = std::max(max, numbers[0]);
