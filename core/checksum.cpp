@@ -124,4 +124,16 @@ bool unpack(const char* packed, std::size_t size, char* scratch, char* bytes, st
   return whole;
 }
 
+std::string unzip(const unsigned char* gzip, std::size_t size) {
+  std::uint32_t count = 0;  // the file's last word, little-endian
+  for (std::size_t i = 0; i < 4; ++i) count |= std::uint32_t{gzip[size - 4 + i]} << (8 * i);
+  std::string text(count, '\0');
+  z_stream z = stream_over(reinterpret_cast<const char*>(gzip), size, text.data(), count);
+  if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) throw std::bad_alloc();  // 16: a gzip file
+  const int end = inflate(&z, Z_FINISH);
+  inflateEnd(&z);
+  if (end != Z_STREAM_END) throw std::bad_alloc();
+  return text;
+}
+
 }  // namespace velo::core

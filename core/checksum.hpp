@@ -1,4 +1,5 @@
-// Velo's uses of zlib: checksums that detect accidental changes, and lossless packing of numbers.
+// Velo's uses of zlib: checksums that detect accidental changes, lossless packing of numbers, and
+// texts that the library holds as gzip files.
 //
 // Packing first sorts the bytes of 4-byte words by their position in the word. The exponents of
 // floating-point numbers are then adjacent, where deflate finds repetitions. Cost: a checksum takes
@@ -7,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace velo::core {
 
@@ -25,5 +27,8 @@ std::size_t pack(const char* bytes, std::size_t count, char* scratch, char* pack
 // Unpacks to exactly `count` bytes. scratch: `count` bytes. Returns false if `packed` is not valid.
 // Throws bad_alloc.
 bool unpack(const char* packed, std::size_t size, char* scratch, char* bytes, std::size_t count);
+
+// The text of a gzip file of less than 4 GiB that the build made. Throws bad_alloc.
+std::string unzip(const unsigned char* gzip, std::size_t size);
 
 }  // namespace velo::core

@@ -3,11 +3,10 @@
 
 #include "core/text/json_writer.hpp"
 #include "ops/call/cost.hpp"
+#include "ops/call/self_description.hpp"
 
 namespace velo::ops {
 namespace {
-
-#include "abi/generated/describe.inc"
 
 // Placeholders for required outputs that the caller left out. Kernels may read an output's layout
 // to decide whether they serve.
@@ -39,31 +38,36 @@ void write_cost(core::json_writer& to, const op_cost& cost, double seconds) {
   to.member("seconds", seconds).end();
 }
 
-}  // namespace
-
-std::string describe_op(op_id op) {
-  std::string all = describe_operators[static_cast<int>(op)];
-  const operator_def& def = definition_of(op);
-  all.pop_back();
-  all += ",\"kernels\":";
-  core::json_writer to(all);
+// An operator's entry with its kernels as a last member.
+std::string with_kernels(std::string entry, op_id op) {
+  entry.pop_back();
+  entry += ",\"kernels\":";
+  core::json_writer to(entry);
   to.array();
-  for (int i = 0; i < def.kernels->count; ++i) {
-    const kernel_entry& kernel = def.kernels->entries[i];
+  const kernel_list& kernels = *definition_of(op).kernels;
+  for (int i = 0; i < kernels.count; ++i) {
+    const kernel_entry& kernel = kernels.entries[i];
     to.object().member("name", kernel.name).member("isa", core::isa_name(kernel.isa)).end();
   }
   to.end();
-  return all + "}";
+  return entry + "}";
 }
 
+}  // namespace
+
 std::string describe_library() {
-  std::string all;
-  for (const char* part : describe_before) all += part;
+  const self_description document;
+  std::string all = document.before_operators();
   for (int i = 0; i < op_count(); ++i) {
-    if (i > 0) all += ',';
-    all += describe_op(static_cast<op_id>(i));
+    if (i > 0) all += ",\n";
+    const auto op = static_cast<op_id>(i);
+    all += with_kernels(document.operator_entry(op), op);
   }
-  return all + describe_after;
+  return all + "\n]}\n";
+}
+
+std::string describe_op(op_id op) {
+  return with_kernels(self_description().operator_entry(op), op);
 }
 
 std::string explain(op_id op, const args_block& block, const core::context& context) {

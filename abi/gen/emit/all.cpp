@@ -20,7 +20,7 @@ files emit_all(const spec& s) {
   out[folder + "api_table.inc"] = emit_api_table(s);
   out[folder + "errors.inc"] = emit_errors(s);
   out[folder + "schedule_kinds.inc"] = emit_schedule_kinds(s);
-  out[folder + "describe.inc"] = emit_describe(s);
+  out[folder + "describe.json"] = emit_describe(s);
   out[folder + "api.md"] = emit_reference(s);
   out["capi/python/velo/ctypes.py"] = emit_ctypes(s);
   const std::string adapters = "capi/adapters/generated/";

@@ -1,6 +1,7 @@
-// The self-description: the JSON document behind velo_describe, as C string pieces of one entry
-// each. A binding needs nothing else: every declaration of the public headers follows from it, with
-// C names, C types, offsets and sizes (tests/examples/luajit derives them all).
+// The self-description: the JSON document behind velo_describe, without the kernels, which only the
+// running library knows. A binding needs nothing else: every declaration of the public headers
+// follows from it, with C names, C types, offsets and sizes (tests/examples/luajit derives them
+// all).
 #include "abi/gen/emit/declaration.hpp"
 #include "abi/gen/emit/emit.hpp"
 #include "abi/gen/layout.hpp"
@@ -189,62 +190,62 @@ std::string describe(const spec& s, const family& home, const op& o) {
          "," + o.json.substr(1);
 }
 
-// One piece per entry, so that no literal grows beyond what compilers take.
-class pieces {
+// The document. Each entry, and each comma between two, has a line of its own: the library finds
+// entries by their lines, and a new entry changes no line of another.
+class document {
  public:
+  void member(const std::string& json) { text_ += json + ",\n"; }
   void section(const std::string& key) {
-    text_ += "    " + quote((open_ ? "]," : "") + pair(key, "[")) + ",\n";
+    close();
+    text_ += (open_ ? ",\n" : "") + pair(key, "[");
     open_ = true;
     first_ = true;
   }
   void entry(const std::string& json) {
-    text_ += "    " + quote((first_ ? "" : ",") + json) + ",\n";
+    text_ += (first_ ? "\n" : "\n,\n") + json;
     first_ = false;
   }
-  void raw(const std::string& json) { text_ += "    " + quote(json) + ",\n"; }
-  const std::string& text() const { return text_; }
+  std::string finished() {
+    close();
+    return text_ + "}\n";
+  }
 
  private:
-  std::string text_;
+  void close() {
+    if (open_) text_ += "\n]";
+  }
+  std::string text_ = "{";
   bool open_ = false, first_ = true;
 };
 
 }  // namespace
 
 std::string emit_describe(const spec& s) {
-  pieces before;
-  before.raw("{" + pair("abi", quote(release(s.release))) + ",");
-  before.raw("\"table\":" + describe_table(s) + ",");
-  before.section("handles");
-  for (const handle& h : s.handles) before.entry(describe(h));
-  before.section("errors");
-  for (const error_code& e : s.errors) before.entry(describe(e));
-  before.section("enums");
-  before.entry(describe(status_of(s), nullptr));
-  for (const enumeration& e : s.enums) before.entry(describe(e, nullptr));
+  document all;
+  all.member(pair("abi", quote(release(s.release))));
+  all.member(pair("table", describe_table(s)));
+  all.section("handles");
+  for (const handle& h : s.handles) all.entry(describe(h));
+  all.section("errors");
+  for (const error_code& e : s.errors) all.entry(describe(e));
+  all.section("enums");
+  all.entry(describe(status_of(s), nullptr));
+  for (const enumeration& e : s.enums) all.entry(describe(e, nullptr));
   for (const family& f : s.families) {
-    for (const enumeration& e : f.enums) before.entry(describe(e, &f));
+    for (const enumeration& e : f.enums) all.entry(describe(e, &f));
   }
-  before.section("callbacks");
-  for (const callback& c : s.callbacks) before.entry(describe(c));
-  before.section("structs");
-  for (const structure& t : s.structs) before.entry(describe(s, t));
-  before.section("functions");
+  all.section("callbacks");
+  for (const callback& c : s.callbacks) all.entry(describe(c));
+  all.section("structs");
+  for (const structure& t : s.structs) all.entry(describe(s, t));
+  all.section("functions");
   const std::vector<const function*> slots = s.slots();
-  for (std::size_t i = 0; i < slots.size(); ++i) before.entry(describe(*slots[i], i));
-  before.section("operators");
-  std::string out =
-      "// The self-description as JSON: all of describe_before, the entries of describe_operators "
-      "(in the order of op_ids.inc)\n"
-      "// with commas between them, then describe_after.\n"
-      "// Generated from abi/spec: change that and build the target `generate`.\n";
-  out += "constexpr const char* describe_before[] = {\n" + before.text() + "};\n\n";
-  out += "constexpr const char* describe_operators[] = {\n";
+  for (std::size_t i = 0; i < slots.size(); ++i) all.entry(describe(*slots[i], i));
+  all.section("operators");
   for (const family& f : s.families) {
-    out += "    // " + f.name + "\n";
-    for (const op& o : f.ops) out += "    " + quote(describe(s, f, o)) + ",\n";
+    for (const op& o : f.ops) all.entry(describe(s, f, o));
   }
-  return out + "};\n\nconstexpr const char* describe_after = \"]}\";\n";
+  return all.finished();
 }
 
 }  // namespace velo::gen

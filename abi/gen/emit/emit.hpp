@@ -24,7 +24,7 @@ std::string emit_handles(const spec& s);         // abi/generated/handles.inc
 std::string emit_api_table(const spec& s);       // abi/generated/api_table.inc
 std::string emit_errors(const spec& s);          // abi/generated/errors.inc
 std::string emit_schedule_kinds(const spec& s);  // abi/generated/schedule_kinds.inc
-std::string emit_describe(const spec& s);        // abi/generated/describe.inc
+std::string emit_describe(const spec& s);        // abi/generated/describe.json
 std::string emit_reference(const spec& s);       // abi/generated/api.md
 std::string emit_cpp_ops(const spec& s);         // cpp/include/velo/ops.hpp
 
