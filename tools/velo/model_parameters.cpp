@@ -1,4 +1,5 @@
-// Reads config.json of Llama, Mistral, Qwen2, Qwen3, Mixtral, GLM-4-MoE and DeepSeek-V3.
+// Reads config.json of Llama, Mistral, Qwen2, Qwen3, Mixtral, GLM-4-MoE, DeepSeek-V3, and of Llama
+// with layers that share keys and values, as velo's pretrain writes it.
 #include "tools/velo/model_parameters.hpp"
 
 #include <algorithm>
@@ -111,8 +112,8 @@ class model {
   }
 
  private:
-  static constexpr const char* kinds[] = {"llama",   "mistral",  "qwen2",      "qwen3",
-                                          "mixtral", "glm4_moe", "deepseek_v3"};
+  static constexpr const char* kinds[] = {"llama",   "mistral",  "qwen2",       "qwen3",
+                                          "mixtral", "glm4_moe", "deepseek_v3", "llama_cla"};
 
   // Refuses models that tp in two dimensions has no rule for.
   void refuse_in_two() const {
@@ -185,7 +186,10 @@ class model {
 
   void add_layer(const std::string& at, std::int64_t layer) {
     vector(at + "input_layernorm.weight", hidden_);
-    is("deepseek_v3") ? add_latent_attention(at + "self_attn.") : add_attention(at + "self_attn.");
+    if (is("deepseek_v3"))
+      add_latent_attention(at + "self_attn.");
+    else
+      add_attention(at + "self_attn.", !shares_keys(layer));
     vector(at + "post_attention_layernorm.weight", hidden_);
     const std::int64_t dense = from_.count("first_k_dense_replace");
     if (is("mixtral"))
@@ -197,7 +201,12 @@ class model {
       add_gated(at + "mlp.", from_.size("intermediate_size"), from_.flag("mlp_bias", false));
   }
 
-  void add_attention(const std::string& at) {
+  // Whether a layer uses the keys and values of the one before it, and has no weights for them.
+  bool shares_keys(std::int64_t layer) const {
+    return is("llama_cla") && (layer + 1) % from_.number("cla_share_factor", 2, most_count) == 0;
+  }
+
+  void add_attention(const std::string& at, bool has_keys) {
     const std::int64_t n = from_.size("num_attention_heads"),
                        g = from_.size("num_key_value_heads", n);
     if (n % g != 0)
@@ -217,10 +226,12 @@ class model {
     const heads key{g * d, groups ? g : n, groups ? 1 : n / g};
     const bool biased = from_.flag("attention_bias", is("qwen2"));
     weight(at + "q_proj.weight", query, each(hidden_), product::first);
-    weight(at + "k_proj.weight", key, each(hidden_), product::first);
-    weight(at + "v_proj.weight", key, each(hidden_), product::first);
-    if (biased) {
-      bias(at + "q_proj.bias", query);
+    if (has_keys) {
+      weight(at + "k_proj.weight", key, each(hidden_), product::first);
+      weight(at + "v_proj.weight", key, each(hidden_), product::first);
+    }
+    if (biased) bias(at + "q_proj.bias", query);
+    if (biased && has_keys) {
       bias(at + "k_proj.bias", key);
       bias(at + "v_proj.bias", key);
     }

@@ -242,7 +242,12 @@ TEST_CASE("sharding refuses files that are no config.json by their line or key")
   refused(R"({"model_type": "ll\u0000ama"})", "1: ");
   refused("{\"model_type\": \"" + std::string(100000, 'x') + "\"}",
           " model_type: expected one of llama, mistral, qwen2, qwen3, mixtral, glm4_moe, "
-          "deepseek_v3, got 100000 characters");
+          "deepseek_v3, llama_cla, got 100000 characters");
+  std::string shared = good;
+  shared.replace(shared.find("llama"), 5, "llama_cla");
+  refused(shared, " expected a key cla_share_factor");
+  shared.insert(1, R"("cla_share_factor": 1, )");
+  refused(shared, " cla_share_factor: expected a whole number from 2 to 65536");
   refused(std::string(llama) + R"(, "tie_word_embeddings": "yes"})",
           " tie_word_embeddings: expected true or false");
 }
