@@ -19,14 +19,21 @@ struct model_settings {
   std::int64_t kv_heads = 2;  // key and value heads, each shared by heads / kv_heads query heads
   std::int64_t inner = 768;   // width inside the feed-forward block
   std::int64_t vocab = 260;   // 256 bytes and the specials of vocabulary.hpp, padded
-  bool tied = false;          // the head uses the embedding's weights
+  // F: a layer whose number, from 1, is a multiple of F has no keys and values of its own, and
+  // attends to those of the layer before it, which has: of two neighbors F >= 2 divides at most one
+  // number. 0: each layer has its own.
+  std::int64_t kv_share = 0;
+  bool tied = false;  // the head uses the embedding's weights
   double rope_theta = 10000;
   double norm_epsilon = 1e-5;
   std::string dtype = "bf16";  // of weights and activations
 
   std::int64_t head_dim() const { return hidden / heads; }
-  // Queries, keys and values of a token, side by side.
-  std::int64_t qkv_width() const { return hidden + 2 * kv_heads * head_dim(); }
+  // Whether a layer, counted from 0, attends to the keys and values of the one before it.
+  bool shares_keys(std::size_t layer) const {
+    return kv_share > 0 && (static_cast<std::int64_t>(layer) + 1) % kv_share == 0;
+  }
+  std::int64_t sharing_layers() const { return kv_share > 0 ? layers / kv_share : 0; }
   double attention_scale() const { return 1 / std::sqrt(static_cast<double>(head_dim())); }
 };
 

@@ -113,6 +113,10 @@ void introduce(console& to, const settings& values, const corpus& text, const tr
   to.say("       %lld query heads, %lld for keys and values, %s head",
          static_cast<long long>(m.heads), static_cast<long long>(m.kv_heads),
          m.tied ? "tied" : "untied");
+  if (m.kv_share > 0)
+    to.say("       %lld layer%s with those of the layer before",
+           static_cast<long long>(m.sharing_layers()),
+           plural(static_cast<std::size_t>(m.sharing_layers())));
   to.say("data   %zu file%s: %.1f KiB to train on, %.1f KiB to validate with", text.files.size(),
          plural(text.files.size()), static_cast<double>(text.training.size()) / 1024,
          static_cast<double>(text.validation.size()) / 1024);

@@ -3,7 +3,8 @@
 pretrain leaves its initial weights, first gradients and symbols in a trace directory and its losses
 in a log; the same Llama-style decoder in torch, trained from them with torch's own AdamW, must have
 every first gradient within 1e-5 (norm-wise) and every step's loss within 1e-4 (relative): with one
-text, and with lines as documents, of which none sees another. Usage: training_test.py PRETRAIN
+text, with lines as documents, of which none sees another, and with layers that share keys and
+values. Usage: training_test.py PRETRAIN
 """
 import array
 import json
@@ -47,9 +48,10 @@ def rotate(x, cos, sin):
     return x * cos + torch.cat((-second, first), -1) * sin
 
 
-def forward(w, symbols):
+def forward(w, symbols, kv_share):
     """Logits of [batch, sequence] symbols; Hugging Face's Llama with its weight names. Each BOS
-    begins a document, at position 0."""
+    begins a document, at position 0. A layer whose number kv_share divides uses the last keys and
+    values."""
     batch, length = symbols.shape
     width = HIDDEN // HEADS
     places = torch.arange(length)
@@ -74,9 +76,11 @@ def forward(w, symbols):
                 batch, length, count, width).transpose(1, 2)
 
         h = norm(x, p + "input_layernorm.weight")
-        q, k = rotate(heads(h, "q", HEADS), cos, sin), rotate(heads(h, "k", KV_HEADS), cos, sin)
-        k, v = (t.repeat_interleave(HEADS // KV_HEADS, 1) for t in (k, heads(h, "v", KV_HEADS)))
-        mixed = (q @ k.transpose(-1, -2) / math.sqrt(width) + mask).softmax(-1) @ v
+        if kv_share == 0 or (layer + 1) % kv_share:
+            keys, v = heads(h, "k", KV_HEADS), heads(h, "v", KV_HEADS)
+        q, k = rotate(heads(h, "q", HEADS), cos, sin), rotate(keys, cos, sin)
+        k, value = (t.repeat_interleave(HEADS // KV_HEADS, 1) for t in (k, v))
+        mixed = (q @ k.transpose(-1, -2) / math.sqrt(width) + mask).softmax(-1) @ value
         x = x + F.linear(
             mixed.transpose(1, 2).reshape(batch, length, HIDDEN), w[p + "self_attn.o_proj.weight"])
         h = norm(x, p + "post_attention_layernorm.weight")
@@ -86,15 +90,15 @@ def forward(w, symbols):
     return F.linear(norm(x, "model.norm.weight"), w["lm_head.weight"])
 
 
-def run_pretrain(directory, documents):
+def run_pretrain(directory, documents, kv_share):
     """Runs the main job; its log lines and trace directory."""
     log, trace = os.path.join(directory, "log.jsonl"), os.path.join(directory, "trace")
     settings = {
         "hidden": HIDDEN, "layers": LAYERS, "heads": HEADS, "kv_heads": KV_HEADS, "inner": INNER,
         "vocab": VOCAB, "dtype": "f32", "rope_theta": THETA, "norm_epsilon": NORM_EPSILON,
         "sequence": SEQUENCE, "batch": BATCH, "accumulation": MICRO_BATCHES, "steps": STEPS,
-        "documents": documents, "warmup": 5, "learning_rate": 1e-3, "clip": CLIP,
-        "weight_decay": WEIGHT_DECAY,
+        "documents": documents, "kv_share": kv_share, "warmup": 5, "learning_rate": 1e-3,
+        "clip": CLIP, "weight_decay": WEIGHT_DECAY,
         "sample_bytes": 0, "validation_bytes": 8192, "log": log, "trace": trace,
         "out": os.path.join(directory, "out")
     }
@@ -107,9 +111,9 @@ def run_pretrain(directory, documents):
     return [line for line in lines if "loss" in line], trace
 
 
-def compare(documents):
+def compare(documents, kv_share):
     with tempfile.TemporaryDirectory() as directory:
-        lines, trace = run_pretrain(directory, documents)
+        lines, trace = run_pretrain(directory, documents, kv_share)
         weights = safetensors(os.path.join(trace, "weights.safetensors"))
         gradients = safetensors(os.path.join(trace, "gradients.safetensors"))
         symbols = array.array("i")
@@ -131,7 +135,8 @@ def compare(documents):
         total = 0.0
         counted = int((windows[step][:, 1] != NOT_COUNTED).sum())
         for inputs, targets in windows[step]:
-            loss = F.cross_entropy(forward(w, inputs).flatten(0, 1), targets.flatten(),
+            logits = forward(w, inputs, kv_share)
+            loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(),
                                    ignore_index=NOT_COUNTED, reduction="sum") / counted
             loss.backward()
             total += float(loss)
@@ -150,11 +155,11 @@ def compare(documents):
         assert far <= 1e-4, f"step {step}: loss {line['loss']} here, {total} in torch"
     assert lines[-1]["loss"] < 0.8 * lines[0]["loss"], "the model did not learn"
     print(
-        f"documents {documents}, {STEPS} steps: losses within {worst_loss:.1e}, "
-        f"first gradients of {len(w)} weights within {worst_gradient:.1e}"
+        f"documents {documents}, kv_share {kv_share}, {STEPS} steps: losses within "
+        f"{worst_loss:.1e}, first gradients of {len(w)} weights within {worst_gradient:.1e}"
     )
 
 
 if __name__ == "__main__":
-    for kind in ("false", "lines"):
-        compare(kind)
+    for case in (("false", 0), ("lines", 0), ("lines", 2)):
+        compare(*case)

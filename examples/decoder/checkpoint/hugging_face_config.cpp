@@ -1,4 +1,7 @@
 // config.json: the model's shape under the keys of transformers' LlamaConfig.
+//
+// A model with kv_share has a type of its own, since a Llama would draw the missing weights at
+// random. The factor has HunYuan's key; with 2, and only then, it means the same layers there.
 #include <jansson.h>
 
 #include <cstdlib>
@@ -11,8 +14,9 @@ namespace decoder {
 std::string hugging_face_config(const model_settings& m, std::int64_t sequence) {
   json_t* root = json_object();
   const auto set = [&](const char* key, json_t* value) { json_object_set_new(root, key, value); };
-  set("architectures", json_pack("[s]", "LlamaForCausalLM"));
-  set("model_type", json_string("llama"));
+  const bool shares = m.kv_share > 0;
+  set("architectures", json_pack("[s]", shares ? "LlamaClaForCausalLM" : "LlamaForCausalLM"));
+  set("model_type", json_string(shares ? "llama_cla" : "llama"));
   set("torch_dtype", json_string(m.dtype == "bf16" ? "bfloat16" : "float32"));
   set("vocab_size", json_integer(m.vocab));
   set("hidden_size", json_integer(m.hidden));
@@ -21,6 +25,10 @@ std::string hugging_face_config(const model_settings& m, std::int64_t sequence) 
   set("num_attention_heads", json_integer(m.heads));
   set("num_key_value_heads", json_integer(m.kv_heads));
   set("head_dim", json_integer(m.head_dim()));
+  if (shares) {
+    set("use_cla", json_true());
+    set("cla_share_factor", json_integer(m.kv_share));
+  }
   set("hidden_act", json_string("silu"));
   set("max_position_embeddings", json_integer(sequence));
   set("rms_norm_eps", json_real(m.norm_epsilon));

@@ -35,6 +35,9 @@ void configuration::check() {
   require_utf8();
   if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
   if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
+  if (m.kv_share == 1)
+    refuse("kv_share", "leaves no layer with keys and values of its own; must be 0, or 2 or more");
+  if (m.kv_share > m.layers) refuse("kv_share", "must not exceed", "layers");
   if (m.head_dim() % 2)
     refuse("hidden", "divided by heads must be even for the rotary embedding;", "heads");
   if (m.dtype != "bf16" && m.dtype != "f32") refuse("dtype", "must be bf16 or f32");
@@ -280,11 +283,18 @@ void configuration::require_pipeline() const {
     if (values.model.layers < parts)
       refuse("layers", ("must be at least " + std::to_string(parts) + ", the stages of").c_str(),
              "pipeline");
-    for (int stage = 0; stage < parts; ++stage)
-      if (plan.layers_of(stage).first == plan.layers_of(stage).last)
-        refuse("noop_layers",
-               ("leaves stage " + std::to_string(stage) + " without a layer, with").c_str(),
-               "layers");
+    for (int stage = 0; stage < parts; ++stage) {
+      const auto [first, last] = plan.layers_of(stage);
+      const std::string its = std::to_string(stage);
+      if (first == last)
+        refuse("noop_layers", ("leaves stage " + its + " without a layer, with").c_str(), "layers");
+      if (values.model.shares_keys(first))
+        refuse("kv_share",
+               ("leaves layer " + std::to_string(first + 1) + ", with which stage " + its +
+                " begins, without keys and values of its own, with")
+                   .c_str(),
+               "pp");
+    }
   } catch (const velo::error& e) {
     const std::pair<const char*, const char*> names[] = {
         {"desc.microbatches", "accumulation"}, {"desc.chunks", "vpp"}, {"desc.ranks", "pp"}};

@@ -42,6 +42,10 @@ void configuration::add_model() {
   add("model", "layers", &m.layers, "number of decoder layers", 1, 1024);
   add("model", "heads", &m.heads, "query heads; must divide hidden", 1, 1024);
   add("model", "kv_heads", &m.kv_heads, "key and value heads; must divide heads", 1, 1024);
+  add("model", "kv_share", &m.kv_share,
+      "F: each F-th layer uses the keys and values of the layer before it, and has no weights for "
+      "them; 0, or 2 and more; 0: each layer has its own",
+      0, 1024);
   add("model", "inner", &m.inner, "width inside the feed-forward block", 1, 1048576);
   add("model", "vocab", &m.vocab, "symbols: 256 bytes, 3 specials, padding",
       static_cast<double>(vocabulary_size), 1048576);

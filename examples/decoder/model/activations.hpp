@@ -70,6 +70,10 @@ struct layer_activations {
   // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
   buffer output_gradient, middle_gradient;  // [rows, hidden]
   buffer projected_gradient;                // [tokens, qkv]
+  // With kv_share. The layer before, whose keys and values this one attends to; nullptr: its own.
+  // Without its own, `projected` and its gradient are [tokens, heads * head_dim].
+  layer_activations* owner = nullptr;
+  buffer shared_gradient;  // [tokens, qkv]; of this layer's keys and values, by the layer behind
   // f32:
   buffer attention_rstd, feed_forward_rstd;  // [rows]
   buffer softmax_max, softmax_sum;           // [sequences, heads, queries]

@@ -20,7 +20,9 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
       part_(from.layout().widths),
       type_(dtype_of(from.type())),
       keeps_keys_(keeps_keys),
-      qkv_(context, from, at.qkv, part_.qkv(), m.hidden, training),
+      owns_keys_(at.owns_keys),
+      projected_(owns_keys_ ? part_.qkv() : part_.attended()),
+      qkv_(context, from, at.qkv, projected_, m.hidden, training),
       out_(context, from, at.out, m.hidden, part_.attended(), training),
       gate_up_(context, from, at.gate_up, 2 * part_.inner, m.hidden, training),
       down_(context, from, at.down, m.hidden, part_.inner, training),
@@ -57,23 +59,29 @@ velo::tensor_view decoder_layer::column(const pass& now, const buffer& of) const
   return {of.floats(), {now.rows(), 1}};
 }
 
-// A view of some heads of a projection: [sequences, length, count, head width].
-velo::tensor_view decoder_layer::heads(const pass& now, const buffer& qkv, std::int64_t first,
-                                       std::int64_t count) const {
-  const std::int64_t width = part_.head_dim, row = part_.qkv();
-  return {qkv.data() + first * width * (type_.bits / 8),
+// A view of some heads of a projection [tokens, row]: [sequences, length, count, head width].
+velo::tensor_view decoder_layer::heads(const pass& now, const buffer& of, std::int64_t row,
+                                       std::int64_t first, std::int64_t count) const {
+  const std::int64_t width = part_.head_dim;
+  return {of.data() + first * width * (type_.bits / 8),
           type_,
           {now.batch.sequences, now.batch.length, count, width},
           {now.batch.length * row, row, width, 1}};
 }
 
 // The same for attention, to which documents are one sequence: [tokens, count, head width].
-velo::tensor_view decoder_layer::attention_heads(const pass& now, const buffer& qkv,
-                                                 std::int64_t first, std::int64_t count) const {
-  const velo::tensor_view of = heads(now, qkv, first, count);
-  if (now.documents == nullptr) return of;
+velo::tensor_view decoder_layer::attention_heads(const pass& now, const buffer& of,
+                                                 std::int64_t row, std::int64_t first,
+                                                 std::int64_t count) const {
+  const velo::tensor_view all = heads(now, of, row, first, count);
+  if (now.documents == nullptr) return all;
   const std::int64_t width = part_.head_dim;
-  return {of.get()->data, type_, {now.batch.length, count, width}, {part_.qkv(), width, 1}};
+  return {all.get()->data, type_, {now.batch.length, count, width}, {row, width, 1}};
+}
+
+// The heads of this layer's projection that are rotated: queries, and its own keys.
+velo::tensor_view decoder_layer::rotated_heads(const pass& now, const buffer& projected) const {
+  return heads(now, projected, projected_, 0, part_.heads + (owns_keys_ ? part_.kv_heads : 0));
 }
 
 // Views of the attention's output, of its softmax statistics and of what it keeps of other ranks.
@@ -154,18 +162,23 @@ void decoder_layer::norm(const pass& now, const buffer& x, const velo::tensor_vi
 // Computes the missing activations up to the output of core attention.
 void decoder_layer::make_attention(const pass& now, const buffer& input,
                                    layer_activations& kept) const {
+  make_projected(now, input, kept);
+  if (!kept.attended) attend(now, kept);
+}
+
+void decoder_layer::make_projected(const pass& now, const buffer& input,
+                                   layer_activations& kept) const {
   if (!kept.attention_input)
     norm(now, input, attention_gain_, kept.attention_input, kept.attention_rstd);
   if (!kept.projected)
-    now.memory.make(kept.projected, bytes(now, part_.qkv()), [&] {
+    now.memory.make(kept.projected, bytes(now, projected_), [&] {
       project(now, qkv_, stream(now, kept.attention_input),
-              tokens(now, kept.projected, part_.qkv()));
-      const velo::tensor_view rotated = heads(now, kept.projected, 0, part_.heads + part_.kv_heads);
+              tokens(now, kept.projected, projected_));
+      const velo::tensor_view rotated = rotated_heads(now, kept.projected);
       const rotation turned(now);
       velo::rotary_position_embedding(
           now.stream, turned.fill(velo::rotary_position_embedding_args().x(rotated).y(rotated)));
     });
-  if (!kept.attended) attend(now, kept);
 }
 
 void decoder_layer::attend(const pass& now, layer_activations& kept) const {
@@ -187,10 +200,11 @@ void decoder_layer::attend(const pass& now, layer_activations& kept) const {
 
 decoder_layer::attention_tensors decoder_layer::attention_of(const pass& now,
                                                              const layer_activations& kept) const {
-  const std::int64_t queries = part_.heads, keys = part_.kv_heads;
-  return {attention_heads(now, kept.projected, 0, queries),
-          attention_heads(now, kept.projected, queries, keys),
-          attention_heads(now, kept.projected, queries + keys, keys),
+  const std::int64_t queries = part_.heads, keys = part_.kv_heads, row = part_.qkv();
+  const buffer& with_keys = owns_keys_ ? kept.projected : kept.owner->projected;
+  return {attention_heads(now, kept.projected, projected_, 0, queries),
+          attention_heads(now, with_keys, row, queries, keys),
+          attention_heads(now, with_keys, row, queries + keys, keys),
           per_head(now, kept.attended),
           sums(now, kept.softmax_max),
           sums(now, kept.softmax_sum),

@@ -8,6 +8,11 @@
 // forward pass runs where its output is missing: so a layer whose activations were partly released
 // recomputes those, and nothing else, in its backward pass. The sum over tensor ranks that ends a
 // layer is not needed there, and is not repeated.
+//
+// With kv_share some layers project queries alone and attend to the keys and values of the layer
+// before, their owner. They take these rotated: all layers rotate the same positions by the same
+// angles. In the backward pass such a layer leaves the gradient of keys and values to the owner,
+// whose own is added to it before both go back through rotation and projection.
 #pragma once
 
 #include "examples/decoder/model/activations.hpp"
@@ -30,6 +35,10 @@ class decoder_layer {
 
   // Computes `output` from `input` [rows, hidden] and fills `kept`.
   void forward(const pass& now, const buffer& input, layer_activations& kept, buffer& output) const;
+
+  // Computes the missing activations up to the rotated projections: of a layer that owns keys, so
+  // that another can attend to them.
+  void make_projected(const pass& now, const buffer& input, layer_activations& kept) const;
 
   // Recomputes the missing buffers of `kept`.
   void restore(const pass& now, const buffer& input, layer_activations& kept) const {
@@ -64,8 +73,9 @@ class decoder_layer {
   void attend_alone(const pass& now, const layer_activations& kept) const;
   void attend_together(const pass& now, const layer_activations& kept) const;
   void make_feed_forward(const pass& now, const buffer& input, layer_activations& kept) const;
-  void attend_backward(const pass& now, const layer_activations& kept,
-                       const velo::tensor_view& attended, const buffer& qkv) const;
+  buffer attend_backward(const pass& now, layer_activations& kept,
+                         const velo::tensor_view& attended) const;
+  void add_shared(const pass& now, const buffer& shared, const buffer& to) const;
   void attention_backward(const pass& now, const velo::tensor_view& gradient,
                           const velo::tensor_view& branch, const buffer& input,
                           layer_activations& kept, bool deferred) const;
@@ -90,10 +100,11 @@ class decoder_layer {
   velo::tensor_view stream(const pass& now, const buffer& of) const;
   velo::tensor_view tokens(const pass& now, const buffer& of, std::int64_t width) const;
   velo::tensor_view column(const pass& now, const buffer& of) const;
-  velo::tensor_view heads(const pass& now, const buffer& qkv, std::int64_t first,
+  velo::tensor_view heads(const pass& now, const buffer& of, std::int64_t row, std::int64_t first,
                           std::int64_t count) const;
-  velo::tensor_view attention_heads(const pass& now, const buffer& qkv, std::int64_t first,
-                                    std::int64_t count) const;
+  velo::tensor_view attention_heads(const pass& now, const buffer& of, std::int64_t row,
+                                    std::int64_t first, std::int64_t count) const;
+  velo::tensor_view rotated_heads(const pass& now, const buffer& projected) const;
   velo::tensor_view per_head(const pass& now, const buffer& of) const;
   velo::tensor_view sums(const pass& now, const buffer& of) const;
   velo::tensor_view others(const pass& now, const buffer& kept_keys) const;
@@ -102,6 +113,8 @@ class decoder_layer {
   part_widths part_;
   velo_dtype type_;
   bool keeps_keys_;
+  bool owns_keys_;
+  std::int64_t projected_;  // width of the projection: of queries, keys and values, or of queries
   linear qkv_, out_, gate_up_, down_;
   velo::tensor_view attention_gain_, feed_forward_gain_;
   velo::tensor_view attention_gain_gradient_, feed_forward_gain_gradient_;

@@ -1,4 +1,5 @@
 // The operators of a layer's backward pass in their order.
+#include <cstring>
 #include <utility>
 
 #include "examples/decoder/model/decoder_layer.hpp"
@@ -46,7 +47,7 @@ void decoder_layer::weight_gradients(const pass& now, layer_activations& kept) c
   add(out_, tokens(now, kept.attended, part_.attended()),
       all_rows(now, stream(now, kept.middle_gradient)).view());
   add(qkv_, all_rows(now, stream(now, kept.attention_input)).view(),
-      tokens(now, kept.projected_gradient, part_.qkv()));
+      tokens(now, kept.projected_gradient, projected_));
   kept = {};
 }
 
@@ -79,15 +80,21 @@ void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_vi
                 feed_forward_gain_gradient_);
 }
 
-// The gradients of queries, keys and values, before their rotation is undone.
-void decoder_layer::attend_backward(const pass& now, const layer_activations& kept,
-                                    const velo::tensor_view& attended, const buffer& qkv) const {
-  const std::int64_t queries = part_.heads, keys = part_.kv_heads;
+// Returns the gradient of the projection, before its rotation is undone. That of another layer's
+// keys and values is left to that layer; to what was left to this one its own is added.
+buffer decoder_layer::attend_backward(const pass& now, layer_activations& kept,
+                                      const velo::tensor_view& attended) const {
   const context_parallel& context = now.parallel.context;
+  const bool adds = static_cast<bool>(kept.shared_gradient);
+  buffer projected = adds && context.is_alone() ? std::move(kept.shared_gradient)
+                                                : workspace(now, bytes(now, projected_));
+  if (!owns_keys_) kept.owner->shared_gradient = workspace(now, bytes(now, part_.qkv()));
+  const buffer& with_keys = owns_keys_ ? projected : kept.owner->shared_gradient;
+  const std::int64_t queries = part_.heads, keys = part_.kv_heads, row = part_.qkv();
   const attention_tensors of = attention_of(now, kept);
-  const velo::tensor_view dquery = attention_heads(now, qkv, 0, queries),
-                          dkey = attention_heads(now, qkv, queries, keys),
-                          dvalue = attention_heads(now, qkv, queries + keys, keys);
+  const velo::tensor_view dquery = attention_heads(now, projected, projected_, 0, queries),
+                          dkey = attention_heads(now, with_keys, row, queries, keys),
+                          dvalue = attention_heads(now, with_keys, row, queries + keys, keys);
   const auto with_gradients = [&](auto arguments) {
     arguments.dy(attended).dquery(dquery).dkey(dkey).dvalue(dvalue);
     return filled(arguments, of);
@@ -95,14 +102,28 @@ void decoder_layer::attend_backward(const pass& now, const layer_activations& ke
   if (context.is_alone()) {
     const document_ends ends(now);
     velo::fusion_attention_backward(
-        now.stream, ends.fill(with_gradients(velo::fusion_attention_backward_args().sparse_mode(
-                        velo::attention_sparse_mode::left_up_causal))));
-    return;
+        now.stream,
+        ends.fill(with_gradients(velo::fusion_attention_backward_args()
+                                     .sparse_mode(velo::attention_sparse_mode::left_up_causal)
+                                     .accumulate(adds))));
+    return projected;
   }
   auto arguments = velo::context_parallel_attention_backward_args();
   if (kept.kept_keys) arguments.kept(of.others);
   arguments.group(context.group()).plan(now.share().of(keeps_keys_).plan);
   velo::context_parallel_attention_backward(now.stream, with_gradients(arguments));
+  if (adds) add_shared(now, kept.shared_gradient, projected);
+  kept.shared_gradient = {};
+  return projected;
+}
+
+// Adds the gradient of keys and values. The operator adds whole rows, so queries get zero.
+void decoder_layer::add_shared(const pass& now, const buffer& shared, const buffer& to) const {
+  const std::int64_t element = type_.bits / 8, row = part_.qkv() * element;
+  for (std::int64_t i = 0; i < now.batch.tokens(); ++i)
+    std::memset(shared.data() + i * row, 0, static_cast<std::size_t>(part_.attended() * element));
+  const velo::tensor_view sum = tokens(now, to, part_.qkv());
+  velo::add(now.stream, velo::add_args().a(sum).b(tokens(now, shared, part_.qkv())).y(sum));
 }
 
 void decoder_layer::attention_backward(const pass& now, const velo::tensor_view& gradient,
@@ -110,27 +131,26 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
                                        layer_activations& kept, bool deferred) const {
   kept.middle = {};
   kept.feed_forward_rstd = {};
-  buffer qkv;
+  buffer through;  // the gradient of the projection
   {
     const all_rows dy(now, gradient);
     if (!deferred)
       out_.weight_gradient(now.stream, tokens(now, kept.attended, part_.attended()), dy.view());
-    qkv = workspace(now, bytes(now, part_.qkv()));
     const buffer attended = workspace(now, bytes(now, part_.attended()));
     out_.input_gradient(now.stream, dy.view(), tokens(now, attended, part_.attended()));
-    attend_backward(now, kept, per_head(now, attended), qkv);
+    through = attend_backward(now, kept, per_head(now, attended));
   }
   if (!deferred) kept.attended = {};
   kept.projected = {};
   kept.kept_keys = {};
   kept.softmax_max = {};
   kept.softmax_sum = {};
-  const velo::tensor_view rotated = heads(now, qkv, 0, part_.heads + part_.kv_heads);
+  const velo::tensor_view rotated = rotated_heads(now, through);
   const rotation turned(now);
   velo::rotary_position_embedding_backward(
       now.stream,
       turned.fill(velo::rotary_position_embedding_backward_args().dy(rotated).dx(rotated)));
-  const velo::tensor_view projected = tokens(now, qkv, part_.qkv());
+  const velo::tensor_view projected = tokens(now, through, projected_);
   if (!deferred)
     qkv_.weight_gradient(now.stream, all_rows(now, stream(now, kept.attention_input)).view(),
                          projected);
@@ -138,7 +158,7 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
   norm_backward(now, stream(now, input), attention_gain_, kept.attention_rstd, branch,
                 attention_gain_gradient_);
   kept.attention_rstd = {};
-  if (deferred) kept.projected_gradient = std::move(qkv);
+  if (deferred) kept.projected_gradient = std::move(through);
 }
 
 }  // namespace decoder

@@ -231,10 +231,31 @@ double model::shared_loss(const pass& now, activations& of, velo::reduction how)
   return sum / counted_by_ranks(of);
 }
 
+// Whether a layer of this stage has no keys and values of its own.
+bool model::shares_keys(std::size_t layer) const {
+  return layer < depth_ && settings_.shares_keys(first_ + layer);
+}
+
 // Whether the layers before this one recompute its input.
 bool model::inside_group(std::size_t layer) const {
   const layer_recompute& later = recompute_[layer];
   return later.has(VELO_RECOMPUTE_FULL) && later.first < static_cast<std::int64_t>(layer);
+}
+
+// Frees what is not saved. The keys of a layer stay until the layer that shares them has read them.
+void model::free_layer(activations& of, std::size_t layer, kept what) const {
+  const auto free = [&](layer_activations& one) {
+    if (what == kept::all)
+      one.each_kept([](buffer& each) { each.release(); });
+    else
+      one = {};
+  };
+  layer_activations& own = of.layers[layer];
+  if (shares_keys(layer)) free(of.layers[layer - 1]);
+  if (!shares_keys(layer + 1)) return free(own);
+  buffer keys = std::move(own.projected);
+  free(own);
+  own.projected = std::move(keys);
 }
 
 void model::layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const {
@@ -242,13 +263,13 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
     decoder_layer::recompute(of.layers[layer], recompute_[layer]);
     if (layer + 1 < depth_ && inside_group(layer + 1)) of.residual[layer + 1].recompute();
   }
+  if (shares_keys(layer)) of.layers[layer].owner = &of.layers[layer - 1];
   layers_[layer].forward(now, of.residual[layer], of.layers[layer], of.residual[layer + 1]);
+  free_layer(of, layer, what);
   if (what != kept::all) {
-    of.layers[layer] = {};
     if (what == kept::nothing || layer > 0) of.residual[layer] = {};
     return;
   }
-  of.layers[layer].each_kept([](buffer& each) { each.release(); });
   of.residual[layer].release();
   if (recompute_[layer].has(VELO_RECOMPUTE_FULL) && !inside_group(layer))
     keep_own_rows(now, of.residual[layer], settings_.hidden * (type_.bits / 8));

@@ -112,9 +112,13 @@ class model {
   bool is_shared() const;
   void head_gradient(const pass& now, activations& of) const;
   buffer head_backward(const pass& now, activations& of, double scale, bool deferred);
+  bool shares_keys(std::size_t layer) const;
   bool inside_group(std::size_t layer) const;
+  void free_layer(activations& of, std::size_t layer, kept what) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const;
   void bring_back(activations& of, std::size_t layer) const;
+  void restore_input(const pass& now, activations& of, std::size_t layer) const;
+  void restore_keys(const pass& now, activations& of, std::size_t layer) const;
   void layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,
                       bool deferred) const;
 

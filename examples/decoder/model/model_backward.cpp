@@ -118,15 +118,34 @@ void model::bring_back(activations& of, std::size_t layer) const {
 }
 
 // The last layer of a group that is recomputed from the group's input recomputes the others.
-void model::layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,
-                           bool deferred) const {
-  bring_back(of, layer);
+void model::restore_input(const pass& now, activations& of, std::size_t layer) const {
   const auto first = static_cast<std::size_t>(recompute_[layer].first);
   if (recompute_[layer].has(VELO_RECOMPUTE_FULL))
     gather_own_rows(now, of.residual[first], type_, settings_.hidden);
-  for (std::size_t i = first; i < layer; ++i)
-    if (!of.residual[i + 1])
-      layers_[i].forward(now, of.residual[i], of.layers[i], of.residual[i + 1]);
+  for (std::size_t i = first; i < layer; ++i) {
+    if (of.residual[i + 1]) continue;
+    restore_keys(now, of, i);
+    layers_[i].forward(now, of.residual[i], of.layers[i], of.residual[i + 1]);
+  }
+}
+
+// Recomputes the keys that a layer shares, if they are missing, and with them the inputs that their
+// owner's group leads to. The owner, whose backward pass is the next, finds them there.
+void model::restore_keys(const pass& now, activations& of, std::size_t layer) const {
+  if (!shares_keys(layer)) return;
+  const std::size_t owner = layer - 1;
+  of.layers[layer].owner = &of.layers[owner];
+  bring_back(of, owner);
+  if (of.layers[owner].projected) return;
+  restore_input(now, of, owner);
+  layers_[owner].make_projected(now, of.residual[owner], of.layers[owner]);
+}
+
+void model::layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,
+                           bool deferred) const {
+  bring_back(of, layer);
+  restore_keys(now, of, layer);
+  restore_input(now, of, layer);
   layers_[layer].backward(now, gradient, of.residual[layer], of.layers[layer], deferred);
   of.residual[layer] = {};
   if (of.reducer && !deferred) of.reducer->layer_ready(first_ + layer);

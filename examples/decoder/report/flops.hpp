@@ -13,10 +13,12 @@ namespace decoder {
 inline double matrix_parameters(const model_settings& m) {
   const auto h = static_cast<double>(m.hidden), inner = static_cast<double>(m.inner);
   const auto kv = static_cast<double>(m.kv_heads * m.head_dim());
-  const double attention = h * (h + 2 * kv) + h * h;
+  const double attention = h * h + h * h, keys = h * 2 * kv;
   const double feed_forward = h * 2 * inner + inner * h;
   const double head = static_cast<double>(m.vocab) * h;  // the embedding is a lookup, no product
-  return static_cast<double>(m.layers) * (attention + feed_forward) + head;
+  const auto layers = static_cast<double>(m.layers),
+             with_keys = static_cast<double>(m.layers - m.sharing_layers());
+  return layers * (attention + feed_forward) + with_keys * keys + head;
 }
 
 inline double step_flops(const model_settings& m, const data_settings& d) {

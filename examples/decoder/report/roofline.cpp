@@ -10,6 +10,8 @@ class counter {
  public:
   counter(const model_settings& m, const data_settings& d, const narrow_settings& narrow)
       : layers_(static_cast<double>(m.layers)),
+        sharing_(static_cast<double>(m.sharing_layers())),
+        owning_(layers_ - sharing_),
         micro_batches_(static_cast<double>(d.accumulation)),
         element_(m.dtype == "bf16" ? 2 : 4),
         gradient_(narrow.gradients ? 2 : 4),
@@ -34,7 +36,8 @@ class counter {
  private:
   // Once a step, over all weights.
   void whole_step() {
-    const double matrices = layers_ * (hidden_ * (2 * hidden_ + 2 * kv_) + 3 * hidden_ * inner_);
+    const double matrices =
+        layers_ * (2 * hidden_ * hidden_ + 3 * hidden_ * inner_) + owning_ * 2 * hidden_ * kv_;
     const double packed = matrices + vocab_ * hidden_;
     const double parameters = matrices + tables_ * vocab_ * hidden_ + (2 * layers_ + 1) * hidden_;
     // Read: gradient, master, both moments; written: all but the gradient, and the bf16 copy, which
@@ -66,17 +69,20 @@ class counter {
 
   void attention_block() {
     const double row = element_ * tokens_ * hidden_, row_kv = element_ * tokens_ * kv_;
-    linear(layers_, hidden_, hidden_ + 2 * kv_);
+    linear(owning_, hidden_, hidden_ + 2 * kv_);
+    linear(sharing_, hidden_, hidden_);
     linear(layers_, hidden_, hidden_);
-    const double rotated = row + row_kv;  // queries and keys, in place
-    stream("rotary_position_embedding", layers_, 2 * rotated, rotated, walk::update);
-    stream("rotary_position_embedding_backward", layers_, 2 * rotated, rotated, walk::update);
+    rotary(owning_, row + row_kv);  // queries and keys, in place
+    rotary(sharing_, row);
     // Two products forward; backward four, and one to find the probabilities again. Half of
     // each is masked.
     const double forward = 2 * row + 2 * row_kv, backward = 4 * row + 4 * row_kv;
     each_batch({"fusion_attention", layers_, 4 * scores_, forward, forward, walk::triad});
-    each_batch(
-        {"fusion_attention_backward", layers_, 10 * scores_, backward, backward, walk::triad});
+    const auto gradient = [&](double times, double bytes) {
+      each_batch({"fusion_attention_backward", times, 10 * scores_, bytes, backward, walk::triad});
+    };
+    gradient(layers_ - sharing_, backward);
+    gradient(sharing_, backward + 2 * row_kv);  // adds to keys' and values' that another has left
     stream("add", layers_, 3 * row, 3 * row, walk::triad);
     stream("add in place", layers_, 3 * row, 2 * row, walk::update);
   }
@@ -103,6 +109,11 @@ class counter {
                 activations + 2 * added, activations + added, walk::update});
   }
 
+  void rotary(double times, double bytes) {
+    stream("rotary_position_embedding", times, 2 * bytes, bytes, walk::update);
+    stream("rotary_position_embedding_backward", times, 2 * bytes, bytes, walk::update);
+  }
+
   void stream(const char* name, double times, double bytes, double footprint, walk way) {
     each_batch({name, times, 0, bytes, footprint, way});
   }
@@ -110,9 +121,12 @@ class counter {
     one.times *= micro_batches_;
     add(one);
   }
-  void add(const operation& one) { all_.push_back(one); }
+  void add(const operation& one) {
+    if (one.times > 0) all_.push_back(one);
+  }
 
-  double layers_, micro_batches_;
+  double layers_, sharing_, owning_;  // without and with keys and values of their own
+  double micro_batches_;
   double element_, gradient_, moment_;  // bytes
   bool residuals_;                      // in place of masters
   double tokens_, hidden_, kv_, inner_, vocab_;

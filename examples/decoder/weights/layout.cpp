@@ -124,9 +124,10 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
     const std::string name = of_layer(layer);
     const bool here = held.layers[layer];
     layer_layout& at = layers[layer];
+    at.owns_keys = !m.shares_keys(layer);
     at.qkv = add(here, name + "self_attn.q_proj.weight", cuts);
-    add(here, name + "self_attn.k_proj.weight", cuts);
-    add(here, name + "self_attn.v_proj.weight", cuts);
+    add(here && at.owns_keys, name + "self_attn.k_proj.weight", cuts);
+    add(here && at.owns_keys, name + "self_attn.v_proj.weight", cuts);
     align();
     at.out = add(here, name + "self_attn.o_proj.weight", cuts);
     align();

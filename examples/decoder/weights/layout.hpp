@@ -8,6 +8,7 @@
 // [out, in]. A rank that holds a part of the model has the row of that part: some layers, and with
 // tensor ranks a part of each matrix, cut by velo_sharding along the outputs of projections, gate,
 // up, embedding and head, and along the inputs of those that lead back to the residual stream.
+// A layer that shares keys and values with the one before it has the projection of queries alone.
 #pragma once
 
 #include <algorithm>
@@ -100,6 +101,7 @@ struct part_widths {
 struct layer_layout {
   std::int64_t qkv = -1, out = -1, gate_up = -1, down = -1;  // matrices; -1: another rank's
   std::int64_t attention_norm = -1, feed_forward_norm = -1;
+  bool owns_keys = true;  // qkv has the rows of keys and values
 };
 
 struct weight_layout {

@@ -139,6 +139,9 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--pipeline", "zbv"}, "layers = 2 must be at least 4, the stages of");
   refused({"--pp", "2", "--pipeline", "dualpipev", "--layers", "4"}, "accumulation = 1 must be");
   refused({"--pp", "2", "--vpp", "3"}, "vpp = 3 must be");
+  refused({"--pp", "2", "--layers", "6", "--kv_share", "2"},
+          "kv_share = 2 leaves layer 4, with which stage 1 begins, without keys and values of its "
+          "own, with pp = 2");
   refused({"--pp", "2", "--pipeline", "dualpipe", "--layers", "4", "--accumulation", "4",
            "--post_validation", "true", "--zero", "true"},
           "not with zero = true");

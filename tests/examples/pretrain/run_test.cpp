@@ -234,6 +234,27 @@ TEST_CASE("a new run can start from the weights of another") {
   }
 }
 
+TEST_CASE("a model whose layers share keys is saved without theirs, and goes on as that model") {
+  workplace w;
+  ended(0, w.run({"--kv_share", "2", "--stop_after", "3"}));
+  const decoder::safetensors_reader saved(w / "out/checkpoint/model.safetensors");
+  const auto has = [&](const char* name) { return saved.entries().count(name) == 1; };
+  CHECK(has("model.layers.0.self_attn.k_proj.weight"));
+  CHECK(has("model.layers.1.self_attn.q_proj.weight"));
+  CHECK_FALSE(has("model.layers.1.self_attn.k_proj.weight"));
+  CHECK_FALSE(has("model.layers.1.self_attn.v_proj.weight"));
+  CHECK_THAT(get(w / "out/checkpoint/config.json"),
+             Contains("\"cla_share_factor\": 2") && Contains("\"model_type\": \"llama_cla\""));
+  for (const char* how : {"--resume", "--load"}) {
+    const outcome other = ended(1, run_program({how, w / "out", "--kv_share", "0"}));
+    CHECK_THAT(other.text, Contains("--kv_share: kv_share = 0, but the checkpoint has 2"));
+  }
+  const outcome whole = ended(0, w.run({"--kv_share", "2", "--out", w / "whole"}));
+  ended(0, run_program({"--resume", w / "out", "--tp", "2", "--transport", "local"}));
+  ended(0, run_program({"--generate", "The ", "--load", w / "whole"}));
+  ended(1, run_program({"--kv_share", "1"}));
+}
+
 TEST_CASE("a trace holds what another framework needs to repeat the run") {
   workplace w;
   REQUIRE(w.run({"--trace", w / "trace", "--accumulation", "2", "--dtype", "f32"}).code == 0);

@@ -79,6 +79,19 @@ def check_text(directory):
     return text
 
 
+def check_refused(directory):
+    """A model that lacks keys and values in some layers is no Llama."""
+    out = os.path.join(directory, "shared")
+    run(directory, "--steps", "1", "--warmup", "0", "--kv_share", "2", "--out", out)
+    try:
+        AutoModelForCausalLM.from_pretrained(os.path.join(out, "checkpoint"))
+    except ValueError as refusal:
+        assert "llama_cla" in str(refusal), refusal
+    else:
+        raise AssertionError("transformers took a model with kv_share for one that it knows")
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
+        check_refused(scratch)
         print(f"{check_losses(scratch)} losses equal; both continue: {check_text(scratch)!r}")

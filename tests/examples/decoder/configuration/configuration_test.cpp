@@ -104,6 +104,13 @@ TEST_CASE("contradictions are refused with both sides and their places") {
   CHECK_THAT(refusal(R"({"model": {"hidden": 60, "kv_heads": 4}})"),
              Contains("must be even for the rotary embedding; heads = 4"));
   CHECK_THAT(refusal(R"({"model": {"dtype": "f16"}})"), Contains("must be bf16 or f32"));
+  CHECK_THAT(refusal(R"({"model": {"kv_share": 1}})"),
+             Equals("c.json:1:24: kv_share = 1 leaves no layer with keys and values of its own; "
+                    "must be 0, or 2 or more"));
+  CHECK_THAT(refusal(R"({"model": {"kv_share": 5}})"),
+             Equals("c.json:1:24: kv_share = 5 must not exceed layers = 4"));
+  CHECK_THAT(refusal(R"({"model": {"kv_share": -1}})"), Contains("kv_share must be from 0"));
+  CHECK(refusal(R"({"model": {"kv_share": 2}})") == "accepted");
   CHECK_THAT(refusal(R"({"schedule": {"steps": 5, "warmup": 6}})"),
              Contains("c.json:1:37: warmup = 6 must not exceed steps = 5 (c.json:1:24)"));
   CHECK_THAT(refusal(R"({"data": {"paths": []}})"), Contains("must name a file"));

@@ -33,6 +33,10 @@ double part(std::int64_t all, std::int64_t index, std::int64_t of) {
   return static_cast<double>(least + more);
 }
 
+double layers_with_keys(const decoder::model_settings& m) {
+  return static_cast<double>(m.kv_share == 0 ? m.layers : m.layers - m.layers / m.kv_share);
+}
+
 // Without stages.
 share share_of(const settings& s, int rank) {
   const auto& [m, d, o, sch, mem, p, r] = s;
@@ -44,8 +48,10 @@ share share_of(const settings& s, int rank) {
   one.inner = part(m.inner, tensor, p.tp);
   one.vocab = part(m.vocab, tensor, p.tp);
   const double hidden = size(m.hidden), width = size(m.head_dim());
-  const double layer = hidden * ((2 * one.heads + 2 * one.kv_heads) * width + 3 * one.inner + 2);
-  one.parameters = size(m.layers) * layer + hidden * (2 * one.vocab + 1);
+  const double layer = hidden * (2 * one.heads * width + 3 * one.inner + 2);
+  const double keys = hidden * 2 * one.kv_heads * width;
+  one.parameters =
+      size(m.layers) * layer + layers_with_keys(m) * keys + hidden * (2 * one.vocab + 1);
   one.updated = one.parameters / (r.zero ? size(copies * p.cp) : 1);
   one.tokens = size(d.batch / copies * d.sequence / p.cp);
   one.rows = p.sequence_parallel ? one.tokens / size(p.tp) : one.tokens;
@@ -58,12 +64,14 @@ double activations_of(const settings& s, const share& one, double kept) {
                hidden = static_cast<double>(s.model.hidden);
   const double width = static_cast<double>(s.model.head_dim());
   const double stream = 4 * hidden * element + 2 * 4;
-  const double between = ((2 * one.heads + 2 * one.kv_heads) * width + 3 * one.inner) * element;
+  const double between = (2 * one.heads * width + 3 * one.inner) * element;
+  const double keys = 2 * one.kv_heads * width * element;
   const double statistics = 2 * one.heads * 4;
   const double layer = one.rows * stream + one.tokens * (between + statistics);
   const double head =
       one.rows * (2 * hidden * element + 4) + one.tokens * (one.vocab * element + 4);
-  return static_cast<double>(s.model.layers) * (layer + kept * element) + head;
+  return static_cast<double>(s.model.layers) * (layer + kept * element) +
+         layers_with_keys(s.model) * one.tokens * keys + head;
 }
 
 struct measured {
@@ -119,6 +127,12 @@ TEST_CASE("each rank has the memory of its part of a model") {
        [](settings& s) {
          s.parallel.tp = s.parallel.cp = 2, s.parallel.sequence_parallel = true;
          s.parallel.cp_algorithm = "ulysses";
+         s.run.zero = true;
+       }},
+      {"shared keys, tp 2, cp 2 by ulysses, that share the optimizer", "bf16", 4,
+       [](settings& s) {
+         s.model.kv_share = 2;
+         s.parallel.tp = s.parallel.cp = 2, s.parallel.cp_algorithm = "ulysses";
          s.run.zero = true;
        }},
       {"tp 3 with rows cut, two copies", "bf16", 6,

@@ -53,6 +53,7 @@ parts parts_held(const model_settings& m, int rank, int ranks) {
 TEST_CASE("the parts of tensor ranks are those that velo sharding shows") {
   model_settings m;
   m.hidden = 96, m.heads = 6, m.kv_heads = 3, m.inner = 110, m.vocab = 261, m.layers = 2;
+  m.kv_share = GENERATE(0, 2);
   const temporary folder;
   const std::string config = config_in(folder, m);
   for (const int ranks : {1, 2, 3}) {

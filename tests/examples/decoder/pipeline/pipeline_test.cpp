@@ -66,8 +66,9 @@ std::vector<float> losses_of(const decoder::settings& s, std::int64_t steps,
 
 void train_alike(std::int64_t steps, const std::vector<std::int64_t>& cuts,
                  const std::vector<std::int64_t>& copies_of,
-                 const std::vector<std::string>& orders = kinds()) {
+                 const std::vector<std::string>& orders = kinds(), std::int64_t kv_share = 0) {
   decoder::settings s = eight_of_each();
+  s.model.kv_share = kv_share;
   s.schedule.steps = steps;
   const std::vector<float> whole = losses_of(s, steps);
   REQUIRE(whole.size() == static_cast<std::size_t>(steps));
@@ -99,6 +100,47 @@ TEST_CASE("a model in stages has the losses of a whole one whatever its order") 
 
 TEST_CASE("copies of a model in stages have the losses of a whole one, both ways through it, too") {
   train_alike(2, {2}, {2}, {"zbh1", "dualpipe"});
+}
+
+TEST_CASE("stages whose layers share keys have the losses of a whole model") {
+  train_alike(2, {2}, {1}, {"1f1b", "zbh1", "zbv", "dualpipe", "nanopipe"}, 2);
+}
+
+TEST_CASE("stages whose layers share keys have the same bits whatever they keep") {
+  decoder::settings s = eight_of_each();
+  s.model.kv_share = 2;
+  s.schedule.steps = 3;
+  s.parallel.pp = 2;
+  const auto same_with = [&](const char* what, const std::vector<float>& usual, const auto& set) {
+    INFO(what);
+    decoder::settings other = s;
+    set(other);
+    CHECK(losses_of(other, 3) == usual);
+  };
+  s.parallel.pipeline = "interleaved";
+  std::vector<float> usual = losses_of(s, 3);
+  for (const bool in_advance : {false, true})
+    for (const char* recompute : {"none", "full"})
+      same_with("made again", usual, [&](auto& o) {
+        o.parallel.pipeline = "ripipe", o.parallel.in_advance = in_advance;
+        o.memory.recompute = recompute;
+      });
+  s.parallel.pipeline = "nanopipe";
+  usual = losses_of(s, 3);
+  for (const char* recompute : {"none", "full", "uniform"})
+    for (const char* swapped : {"off", "host"})
+      same_with("late gradients", usual, [&](auto& o) {
+        o.parallel.nanopipe_swap = true;
+        o.memory.swap_activations = swapped;
+        o.memory.recompute = recompute;
+        o.memory.recompute_layers = recompute == std::string("uniform") ? 3 : 0;
+      });
+  s.parallel.pipeline = "dualpipev";
+  usual = losses_of(s, 3);
+  same_with("detached", usual, [](auto& o) { o.memory.recompute = "block"; });
+  s.parallel.pipeline = "1f1b";
+  usual = losses_of(s, 3);
+  same_with("stepped late", usual, [](auto& o) { o.parallel.post_validation = true; });
 }
 
 TEST_CASE("what a schedule makes again has the bits of what it keeps") {

@@ -96,8 +96,25 @@ TEST_CASE("bf16 gradients and moments and masters as residuals move fewer bytes"
   CHECK(sums(s)["apply_fused_adamw"].bytes == 28 * 172);
 }
 
+TEST_CASE("a layer that shares keys does without their products, weights and rotation") {
+  settings s = small("f32");
+  s.model.layers = s.model.kv_share = 2;
+  auto all = sums(s);
+  // [in, out] of nine matrices: 4x8 once and 4x4 three times, 4x12 and 6x4 twice, 4x10.
+  CHECK(all["matmul"].calls == 2 * 9);
+  CHECK(all["matmul"].flops == 2 * 2 * 6 * 264);
+  CHECK(all["pack"].bytes == 2 * 2 * 4 * 264);
+  CHECK(all["global_norm"].bytes == 4 * (264 + 40 + 5 * 4));
+  CHECK(all["rotary_position_embedding"].calls == 2 * 2);
+  CHECK(all["rotary_position_embedding"].bytes == 2 * 4 * 6 * (4 + 2 + 4) * 2);
+  CHECK(all["fusion_attention"].bytes == 2 * 2 * 4 * 6 * (4 + 2 + 2 + 4));
+  // One adds to gradients of keys and values that it reads.
+  CHECK(all["fusion_attention_backward"].bytes == 2 * 4 * 6 * (2 * (4 * 4 + 4 * 2) + 2 * 2));
+}
+
 TEST_CASE("operators need the flops of a step, and attention's probabilities once more") {
-  const settings usual;
+  settings usual;
+  usual.model.kv_share = GENERATE(0, 2, 3);
   double flops = 0, again = 0;
   for (const operation& one : step_operations(usual.model, usual.data, {})) {
     flops += one.times * one.flops;

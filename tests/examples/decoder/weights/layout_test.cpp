@@ -76,6 +76,21 @@ TEST_CASE("tensor names are those of Hugging Face's Llama") {
   CHECK(names.size() == 4 * 9 + 3);
 }
 
+TEST_CASE("a layer whose number kv_share divides has no projections of keys and values") {
+  model_settings m;
+  m.layers = 7, m.kv_share = 3;
+  std::set<std::string> names;
+  for (const weight_slice& slice : weight_layout(m).slices) names.insert(slice.name);
+  for (std::size_t layer = 0; layer < 7; ++layer) {
+    const std::string at = "model.layers." + std::to_string(layer) + ".self_attn.";
+    const std::size_t owns = layer == 2 || layer == 5 ? 0 : 1;
+    CHECK(names.count(at + "q_proj.weight") == 1);
+    CHECK(names.count(at + "k_proj.weight") == owns);
+    CHECK(names.count(at + "v_proj.weight") == owns);
+  }
+  CHECK(names.size() == 7 * 9 - 4 + 3);
+}
+
 TEST_CASE("drawing follows temperature and top_k") {
   std::vector<double> logits(drawn_symbols, -20);
   logits['a'] = 2, logits['b'] = 1, logits['c'] = 0;
