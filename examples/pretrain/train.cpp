@@ -40,7 +40,7 @@ class run {
                           static_cast<std::size_t>(values_.data.validation_bytes),
                           documents_named(values_.data.documents))),
         trainer_(rank, values_, text_),
-        peak_(keep_to_budget(config_, trainer_, memory_)),
+        peak_(peak_within_budget()),
         console_(rank.leads()) {
     if (rank.leads()) require_outputs(out_.emplace(values_.run.out), values_);
     if (with.checkpoint) with.checkpoint->require_unchanged();
@@ -71,6 +71,21 @@ class run {
   }
 
  private:
+  // The ranks compute their peaks together, so the others prepare up to here before rank 0 goes on.
+  std::int64_t peak_within_budget() {
+    if (values_.memory.memory_budget == 0) return 0;
+    if (rank_.leads()) rank_.barrier();
+    std::int64_t peak = 0;
+    try {
+      peak = keep_to_budget(config_, trainer_, memory_);
+    } catch (...) {
+      if (!rank_.leads()) rank_.barrier();  // which rank 0's own refusal ends
+      throw;
+    }
+    if (!rank_.leads()) rank_.barrier();
+    return peak;
+  }
+
   // Rank 0 prepares before the others, so that it alone finds and prints what is wrong with a run.
   static member& prepared(const settings& values, member& rank) {
     split(rank, values);
@@ -87,7 +102,7 @@ class run {
   }
 
   bool interrupted_run() {
-    signal_ = rank_.max(interrupt());
+    signal_ = static_cast<int>(rank_.max(interrupt()));
     return signal_ != 0;
   }
 

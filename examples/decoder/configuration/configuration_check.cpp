@@ -144,8 +144,6 @@ void configuration::check_parallel() const {
   const std::pair<const char*, std::int64_t> sizes[] = {{"tp", p.tp}, {"cp", p.cp}, {"pp", p.pp}};
   for (const auto& [size, ranks] : sizes) {
     if (ranks == 1) continue;
-    if (values.memory.memory_budget != 0)
-      refuse("memory_budget", "is of a whole model, not with", size);
     if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", size);
   }
   constexpr std::int64_t most_ranks = 1024;
@@ -200,6 +198,9 @@ void configuration::check_context_parallel() const {
   if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
   if (values.data.has_documents() && values.memory.plan)
     refuse("plan", "is of ranks with as many rows in each step, not with cp and", "documents");
+  if (values.data.has_documents() && values.memory.memory_budget != 0)
+    refuse("memory_budget", "is of ranks with as many rows in each step, not with cp and",
+           "documents");
   require_sequence_plan();
 }
 
@@ -317,6 +318,8 @@ void configuration::check_memory() const {
            "must be none, full, block, uniform, selective, activation, norm or adaptive");
   if (kind == "adaptive" && y.memory_budget == 0)
     refuse("recompute", "needs a budget;", "memory_budget");
+  if (kind == "adaptive" && values.parallel.pp > 1)
+    refuse("recompute", "is chosen for a model without stages, not with", "pp");
   for (const char* name : {"swap_activations", "swap_optimizer"}) {
     const std::string& where = **std::get_if<std::string*>(&at(name).value);
     if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");

@@ -154,16 +154,18 @@ buffer run_memory::ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime l
   made.from_ = this;
   made.bytes_ = bytes;
   made.purpose_ = purpose;
-  made.data_ = dry_run_ ? nothing : static_cast<std::byte*>(allocate(bytes, purpose, lifetime));
+  if (!dry_run_) {
+    made.data_ = static_cast<std::byte*>(allocate(bytes, purpose, lifetime));
+    return made;
+  }
+  made.data_ = nothing;
+  made.number_ = dry_run_lifetimes_.size();
+  dry_run_lifetimes_.push_back({now_++, 0, bytes});
   return made;
 }
 
 buffer run_memory::take(std::int64_t bytes, velo_purpose purpose) {
-  buffer made = ask(bytes, purpose, VELO_LIFETIME_DEFAULT);
-  if (!dry_run_) return made;
-  made.number_ = dry_run_lifetimes_.size();
-  dry_run_lifetimes_.push_back({now_++, 0, bytes});
-  return made;
+  return ask(bytes, purpose, VELO_LIFETIME_DEFAULT);
 }
 
 buffer run_memory::keep(std::int64_t bytes, velo_purpose purpose) {

@@ -87,8 +87,9 @@ class model {
   // micro-batches of `of.largest()`.
   std::vector<recompute_cost> measure(const velo::stream_ref& stream, activations& of);
 
-  // Runs a forward and a backward pass through the first layer and the head alone, so that
-  // operators have allocated all their scratch. Adds to the weights' gradients.
+  // Runs a forward and a backward pass through the first layer and what the ends of the model have,
+  // so that operators have allocated all their scratch. Ranks that share the layers call it
+  // together. Adds to the weights' gradients.
   void warm_up(const velo::stream_ref& stream, activations& of);
 
  private:

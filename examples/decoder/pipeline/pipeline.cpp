@@ -7,23 +7,7 @@
 #include "examples/decoder/parallel/data_parallel.hpp"
 
 namespace decoder {
-namespace {
-
-// Each stage applies the recompute settings to its own layers.
-std::vector<layer_recompute> recompute_in(memory_settings asked, std::int64_t layers) {
-  asked.recompute_layers = std::min(asked.recompute_layers, layers);
-  return recompute_of(asked, layers);
-}
-
-// The tensor that the executor passes to an action; empty without one.
-buffer borrowed(const velo_tensors& given) {
-  if (given.count == 0) return {};
-  const velo_tensor& one = given.data[0];
-  const std::int64_t bytes = one.shape[0] * one.shape[1] * (one.dtype.bits / 8);
-  return buffer::borrowed(static_cast<std::byte*>(one.data) + one.byte_offset, bytes);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
                    const weights& weights, const std::shared_ptr<const model_parallel>& parallel,
@@ -47,9 +31,8 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
          0,
          {},
          {}});
-    stages_.back().part.recompute(
-        recompute_in(values.memory, static_cast<std::int64_t>(layers.last - layers.first)));
   }
+  recompute(values.memory);
   cells_.resize(stages_.size() * static_cast<std::size_t>(plan.units()));
   for (const velo_action& each : plan.made_again_by(rank.stage())) cell_of(each).again = true;
   if (values.parallel.nanopipe_swap) late_swap_.emplace(rank.context(), rank.memory(), "host", "");
@@ -154,7 +137,8 @@ double pipeline::run(const source& from, bool scores) {
   scores_ = scores;
   loss_ = 0;
   for (stage& each : stages_) each.left = plan_.units();
-  carry_out([&] { (scores && scorer_ ? scorer_ : executor_).run(stream_); });
+  const bool updates = !scores && !is_dry_;
+  carry_out([&] { (!updates && scorer_ ? scorer_ : executor_).run(stream_); });
   return loss_;
 }
 
@@ -182,14 +166,29 @@ pipeline::cell& pipeline::cell_of(const velo_action& a) {
                 static_cast<std::size_t>(a.microbatch)];
 }
 
+// Each stage applies the settings to its own layers.
+void pipeline::recompute(const memory_settings& with) {
+  for (stage& each : stages_) {
+    const stage_range range = plan_.layers_of(each.number);
+    const auto layers = static_cast<std::int64_t>(range.last - range.first);
+    memory_settings own = with;
+    own.recompute_layers = std::min(own.recompute_layers, layers);
+    each.part.recompute(recompute_of(own, layers));
+  }
+}
+
+std::unique_ptr<activations> pipeline::make_work(const stage& at) const {
+  const stage_range layers = plan_.layers_of(at.number);
+  const batch_shape largest = {values_.data.batch / rank_.copies(),
+                               parallel_->context.of_window().rows.count()};
+  return std::make_unique<activations>(rank_.memory(),
+                                       static_cast<std::int64_t>(layers.last - layers.first),
+                                       largest, values_.data.has_documents());
+}
+
 activations& pipeline::take_work(stage& at) {
   if (at.idle.empty()) {
-    const stage_range layers = plan_.layers_of(at.number);
-    const batch_shape largest = {values_.data.batch / rank_.copies(),
-                                 parallel_->context.of_window().rows.count()};
-    at.made.push_back(std::make_unique<activations>(
-        rank_.memory(), static_cast<std::int64_t>(layers.last - layers.first), largest,
-        values_.data.has_documents()));
+    at.made.push_back(make_work(at));
     at.made.back()->swap = swap_;
     at.made.back()->swapped = *modules_in(values_.memory.swap_modules);
     at.idle.push_back(at.made.back().get());
@@ -197,6 +196,27 @@ activations& pipeline::take_work(stage& at) {
   activations& one = *at.idle.back();
   at.idle.pop_back();
   return one;
+}
+
+bool pipeline::has_neighbor(int stage) const {
+  return stage >= 0 && stage < plan_.stages() && place_[static_cast<std::size_t>(stage)] >= 0;
+}
+
+// The tensor that the executor passes to an action, made by stage `from`; empty without one. In a
+// dry run the memory of a message from another rank counts, which is the executor's otherwise.
+buffer pipeline::received(const velo_executor_call& call, cell& of, int from) {
+  if (call.inputs.count == 0) return {};
+  const velo_tensor& one = call.inputs.data[0];
+  if (is_dry_ && !has_neighbor(from)) {
+    buffer& message = of.messages[call.action.kind == VELO_ACTION_F ? 0 : 1];
+    const batch_shape most = of.work->largest();
+    message = rank_.memory().take(
+        parallel_->tensor.rows(most.tokens()) * values_.model.hidden * (type_.bits / 8),
+        VELO_PURPOSE_ACTIVATION);
+    return buffer::borrowed(message.data(), message.bytes());
+  }
+  const std::int64_t bytes = one.shape[0] * one.shape[1] * (one.dtype.bits / 8);
+  return buffer::borrowed(static_cast<std::byte*>(one.data) + one.byte_offset, bytes);
 }
 
 // The copy of a stage's last layer overlaps the exchange behind the pass.
@@ -212,9 +232,10 @@ void pipeline::forward(velo_executor_call& call) {
   of.work = &take_work(at);
   const std::int64_t sequences =
       (*from_)(plan_.microbatch(call.action.stage, call.action.microbatch), *of.work);
-  if (sequences > 0) {
+  if (sequences > 0 || is_dry_) {
     const kept what = scores_ ? kept::nothing : of.again ? kept::input : kept::all;
-    of.output = at.part.forward_stage(stream_, *of.work, sequences, borrowed(call.inputs), what);
+    buffer input = received(call, of, call.action.stage - 1);
+    of.output = at.part.forward_stage(stream_, *of.work, sequences, std::move(input), what);
     if (at.part.ends())
       loss_ +=
           at.part.loss(stream_, *of.work, scores_ ? velo::reduction::sum : velo::reduction::mean);
@@ -231,12 +252,13 @@ void pipeline::forward(velo_executor_call& call) {
 void pipeline::backward(velo_executor_call& call, bool deferred) {
   if (scores_) return;
   settle_last_layer();
-  if (late_) late_->clear_gradients();
+  if (late_ && !is_dry_) late_->clear_gradients();
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
   const double scale = plan_.chains() / static_cast<double>(values_.data.accumulation);
-  if (!deferred) of.work->reducer = at.left == 1 ? reducer_ : nullptr;
-  of.gradient = at.part.backward_stage(stream_, *of.work, scale, borrowed(call.inputs), deferred);
+  if (!deferred) of.work->reducer = at.left == 1 && !is_dry_ ? reducer_ : nullptr;
+  buffer given = received(call, of, call.action.stage + 1);
+  of.gradient = at.part.backward_stage(stream_, *of.work, scale, std::move(given), deferred);
   if (!at.part.begins()) hand_out(call, of, of.gradient);
   if (!deferred) finish(at, of);
 }
@@ -245,7 +267,7 @@ void pipeline::weight(const velo_executor_call& call) {
   if (scores_) return;
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
-  of.work->reducer = at.left == 1 ? reducer_ : nullptr;
+  of.work->reducer = at.left == 1 && !is_dry_ ? reducer_ : nullptr;
   if (late_swap_) of.work->each_deferred([&](buffer& each) { late_swap_->wait(each); });
   at.part.weight_gradients(stream_, *of.work);
   finish(at, of);
@@ -321,13 +343,14 @@ void pipeline::finish(stage& at, cell& of) {
   --at.left;
   of.work->reducer = nullptr;
   of.work->clear();
+  for (buffer& each : of.messages) each = {};
   at.idle.push_back(std::exchange(of.work, nullptr));
 }
 
 void pipeline::hand_out(velo_executor_call& call, cell& of, const buffer& made) const {
   const std::int64_t width = values_.model.hidden;
   of.shape[1] = width;
-  of.shape[0] = made.bytes() / (width * (type_.bits / 8));
+  of.shape[0] = is_dry_ ? 0 : made.bytes() / (width * (type_.bits / 8));
   velo_tensor& out = call.outputs[0];
   out.data = made.data();
   out.device.type = VELO_DEVICE_CPU;

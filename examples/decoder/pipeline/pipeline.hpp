@@ -50,6 +50,12 @@ class pipeline {
   // Computes the losses alone, summed over targets. Micro-batches may be empty.
   double score(const source& from);
 
+  // Runs the first layer of each stage once (model::warm_up).
+  void warm_up();
+  // The lifetimes of this rank's buffers in a step with these memory settings, received messages
+  // among them, by the same code on tensors without rows. All ranks of the copy call it.
+  std::vector<lifetime> dry_run(const memory_settings& with);
+
   // The timeline of the last step on all ranks of the copy; all of them call it.
   velo::timeline timeline() const { return executor_.timeline(); }
   velo_executor_stats updates() const { return executor_.stats(); }
@@ -68,6 +74,7 @@ class pipeline {
   struct cell {
     activations* work = nullptr;
     buffer output, gradient;
+    buffer messages[2];  // in a dry run: the tensors that F and the backward pass received
     std::int64_t shape[2] = {};
     bool again = false;  // the schedule recomputes its activations: F saves the input alone
   };
@@ -75,7 +82,11 @@ class pipeline {
   double run(const source& from, bool scores);
   stage& stage_of(const velo_action& a);
   cell& cell_of(const velo_action& a);
+  void recompute(const memory_settings& with);
+  std::unique_ptr<activations> make_work(const stage& at) const;
   activations& take_work(stage& at);
+  bool has_neighbor(int stage) const;
+  buffer received(const velo_executor_call& call, cell& of, int from);
   void forward(velo_executor_call& call);
   void backward(velo_executor_call& call, bool deferred);
   void weight(const velo_executor_call& call);
@@ -126,7 +137,7 @@ class pipeline {
 
   // The current run.
   const source* from_ = nullptr;
-  bool scores_ = false;
+  bool scores_ = false, is_dry_ = false;
   double loss_ = 0;
   std::exception_ptr failure_;
 };

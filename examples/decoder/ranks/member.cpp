@@ -79,19 +79,25 @@ void member::barrier() const {
   if (ranks_ > 1) group_.barrier(stream());
 }
 
-// Gathers by rank and adds in rank order, as post_validation.hpp does, on any hosts.
+// A number of each rank, in rank order.
+template <class T>
+std::vector<T> member::gathered(T mine) const {
+  std::vector<T> all(static_cast<std::size_t>(ranks_), mine);
+  if (ranks_ > 1)
+    group_.all_gather(stream(), velo::tensor_view(&mine, {}),
+                      velo::tensor_view(all.data(), {ranks_}));
+  return all;
+}
+
+// Adds in rank order, as post_validation.hpp does, on any hosts.
 double member::sum(double mine) const {
-  if (ranks_ == 1) return mine;
-  std::vector<double> all(static_cast<std::size_t>(ranks_));
-  group_.all_gather(stream(), velo::tensor_view(&mine, {}),
-                    velo::tensor_view(all.data(), {ranks_}));
+  const std::vector<double> all = gathered(mine);
   return std::accumulate(all.begin() + 1, all.end(), all[0]);
 }
 
-int member::max(int mine) const {
-  const velo::tensor_view one(&mine, {});
-  if (ranks_ > 1) group_.all_reduce(stream(), one, one, VELO_REDUCE_MAX);
-  return mine;
+std::int64_t member::max(std::int64_t mine) const {
+  const std::vector<std::int64_t> all = gathered(mine);
+  return *std::max_element(all.begin(), all.end());
 }
 
 void member::sum_stage(double* values, std::int64_t count) const {

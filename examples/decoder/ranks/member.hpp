@@ -74,7 +74,7 @@ class member {
   void split(const parallel_settings& how, bool ties_ends);
   void barrier() const;
   double sum(double mine) const;
-  int max(int mine) const;
+  std::int64_t max(std::int64_t mine) const;
   // Sums over the data-parallel group and the tensor ranks, in place.
   void sum_stage(double* values, std::int64_t count) const;
   // Collects elements at rank 0; each element is nonzero on one rank alone.
@@ -87,6 +87,9 @@ class member {
   void abort() const noexcept;
 
  private:
+  template <class T>
+  std::vector<T> gathered(T mine) const;
+
   const std::int64_t threads_;  // as the settings say
   run_memory memory_;
   velo::context context_;

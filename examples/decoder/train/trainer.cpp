@@ -2,6 +2,7 @@
 #include "examples/decoder/train/trainer.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/replaced_file.hpp"
@@ -84,20 +85,26 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
 
 void trainer::warm_up() {
   swap_state_out();
-  if (!warm_) model_->warm_up(stream_, *batch_);
+  if (!warm_) pipeline_ ? pipeline_->warm_up() : model_->warm_up(stream_, *batch_);
   warm_ = true;
 }
 
 std::int64_t trainer::peak_bytes(const memory_settings& with) {
+  warm_up();
+  if (pipeline_) return rank_.max(peak_with(most_alive(pipeline_->dry_run(with))));
   const bool ours = with.recompute == "adaptive";
   return peak_bytes(ours ? recompute_ : recompute_of(with, values_.model.layers));
 }
 
 bool trainer::adapt(std::int64_t most) {
   warm_up();
-  const auto chosen =
-      choose_recompute(values_.memory, values_.model.layers, model_->measure(stream_, *batch_),
-                       [&](const auto& with) { return peak_bytes(with) <= most; });
+  std::vector<recompute_cost> costs = model_->measure(stream_, *batch_);
+  for (recompute_cost& each : costs) {  // ranks that share the layers choose the same
+    each.bytes = rank_.max(each.bytes);
+    each.seconds = static_cast<double>(rank_.max(std::llround(each.seconds * 1e9))) / 1e9;
+  }
+  const auto chosen = choose_recompute(values_.memory, values_.model.layers, costs,
+                                       [&](const auto& with) { return peak_bytes(with) <= most; });
   if (chosen.empty()) return false;
   recompute_ = chosen;
   model_->recompute(recompute_);
@@ -105,10 +112,14 @@ bool trainer::adapt(std::int64_t most) {
 }
 
 std::int64_t trainer::peak_bytes(const std::vector<layer_recompute>& with) {
-  warm_up();
   model_->recompute(with);
   const std::int64_t of_a_step = most_alive(model_->dry_run(stream_, *batch_));
   model_->recompute(recompute_);
+  return rank_.max(peak_with(of_a_step));
+}
+
+// This rank's peak if the buffers of a step hold so many bytes.
+std::int64_t trainer::peak_with(std::int64_t of_a_step) {
   const velo_pool_stats held = memory_.stats();
   const auto now = static_cast<std::int64_t>(held.bytes_live);
   // Growing scratch briefly holds the old and the new block, more than a step of a tiny model.

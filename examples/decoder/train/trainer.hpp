@@ -29,7 +29,8 @@ class trainer {
   // trainer. A trace, if the settings ask for one, begins with the first step.
   trainer(member& rank, const settings& values, const corpus& text);
 
-  // The most bytes that buffers will hold at one time with these memory settings.
+  // The most bytes that buffers of a rank will hold at one time with these memory settings. All
+  // ranks call it, and adapt.
   std::int64_t peak_bytes(const memory_settings& with);
 
   // Chooses the recompute with which the peak is at most so many bytes; false when none does.
@@ -81,6 +82,7 @@ class trainer {
  private:
   void warm_up();
   std::int64_t peak_bytes(const std::vector<layer_recompute>& with);
+  std::int64_t peak_with(std::int64_t of_a_step);
   void swap_state_out();
   void swap_state_in();
   std::int64_t windows_here() const { return values_.data.batch / rank_.copies(); }

@@ -52,7 +52,7 @@ std::optional<double> validation_bits_per_byte(
   const std::int64_t count = packed.windows();
   double sum = 0;
   // Ranks that have finished still ask with the others, so that all learn of an interrupt.
-  const int rounds = rank.max(static_cast<int>((count + at_once - 1) / at_once));
+  const std::int64_t rounds = rank.max((count + at_once - 1) / at_once);
   for (int round = 0; round < rounds; ++round) {
     if (rank.max(interrupt()) != 0) return std::nullopt;
     const std::int64_t first = round * at_once;

@@ -33,6 +33,25 @@ TEST_CASE("a budget that is too small is refused with the least that works, and 
   }
 }
 
+TEST_CASE("a budget of several ranks is refused once, with what the rank that needs most needs") {
+  workplace w;
+  for (const char* cut : {"--tp", "--cp", "--pp"})
+    for (const char* transport : {"local", "shm"}) {
+      INFO(cut << " 2, " << transport);
+      const auto within = [&](const std::string& budget) {
+        return run(w, {cut, "2", "--transport", transport, "--memory_budget", budget});
+      };
+      const outcome refused = ended(1, within("1"));
+      CHECK_THAT(refused.text, Catch::StartsWith("pretrain: --memory_budget: memory_budget = 1 "));
+      CHECK(std::count(refused.text.begin(), refused.text.end(), '\n') == 1);
+      CHECK_FALSE(std::filesystem::exists(w / "out"));
+      const std::int64_t least = number_after(refused.text, "must be at least ");
+      ended(1, within(std::to_string(least - 1)));
+      ended(0, within(std::to_string(least)));
+      std::filesystem::remove_all(w / "out");
+    }
+}
+
 TEST_CASE("a run keeps to the least that works, with the bits of one without a budget") {
   workplace w;
   REQUIRE(run(w, {"--out", w / "usual"}).code == 0);
@@ -128,4 +147,21 @@ TEST_CASE("an adaptive run makes again as much as its budget needs, and no more"
   }
   CHECK(number_after(adapted({"--recompute", "adaptive", "--memory_budget", "1"}).text,
                      "must be at least ") == full);
+}
+
+TEST_CASE("ranks that share layers choose the same to make again") {
+  workplace w;
+  for (const std::vector<std::string>& cut :
+       {std::vector<std::string>{"--tp", "2"}, {"--cp", "2"}, {"--ranks", "2"}}) {
+    const auto adapted = [&](const std::string& budget) {
+      std::vector<std::string> words = {"--recompute", "adaptive", "--transport",     "local",
+                                        "--sequence",  "128",      "--memory_budget", budget};
+      words.insert(words.end(), cut.begin(), cut.end());
+      return run(w, words);
+    };
+    const std::string budget =
+        std::to_string(number_after(adapted("1").text, "must be at least ") * 11 / 10);
+    const outcome done = ended(0, adapted(budget));
+    CHECK(number_after(done.text, "made again: ") > 0);
+  }
 }

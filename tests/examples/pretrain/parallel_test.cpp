@@ -112,7 +112,8 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--cp", "4", "--cp_algorithm", "ulysses", "--cp_window", "2"},
           "cp_window = 2 is of ring and hybrid");
   refused({"--cp", "64"}, "sequence = 32 must be at least cp = 64");
-  refused({"--tp", "2", "--memory_budget", "100000000"}, "is of a whole model, not with tp = 2");
+  refused({"--cp", "2", "--documents", "lines", "--memory_budget", "100000000"},
+          "memory_budget = 100000000 is of ranks with as many rows in each step, not with cp and");
   refused({"--cp", "2", "--trace", w / "trace"}, "is of a whole model, not with cp = 2");
   refused({"--gradients", w / "g", "--o2_gradient", "true", "--dtype", "bf16"},
           "has f32 gradients, so not with o2_gradient");

@@ -1,0 +1,28 @@
+// Passes that are not part of training: a warm-up, and a dry run of a step.
+#include <utility>
+
+#include "examples/decoder/pipeline/pipeline.hpp"
+
+namespace decoder {
+
+void pipeline::warm_up() {
+  for (stage& each : stages_) each.part.warm_up(stream_, *make_work(each));
+}
+
+// The executor runs its schedule as in a step, with messages without rows.
+std::vector<lifetime> pipeline::dry_run(const memory_settings& with) {
+  const auto drop_works = [&] {
+    for (stage& each : stages_) each.idle.clear(), each.made.clear();
+  };
+  drop_works();
+  recompute(with);
+  rank_.memory().begin_dry_run();
+  is_dry_ = true;
+  run([](std::int64_t, activations&) { return std::int64_t{0}; }, false);
+  drop_works();  // their symbols count
+  is_dry_ = false;
+  recompute(values_.memory);
+  return rank_.memory().end_dry_run();
+}
+
+}  // namespace decoder

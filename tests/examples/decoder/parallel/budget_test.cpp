@@ -1,0 +1,118 @@
+// The peak that a dry run computes is the peak of the steps that follow, whatever ranks share.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "examples/decoder/pipeline/stage_plan.hpp"
+#include "examples/decoder/ranks/launch.hpp"
+#include "tests/examples/decoder/trained.hpp"
+
+namespace {
+
+using decoder::settings;
+
+settings some_model() {
+  settings s = small_settings("bf16");
+  s.model.hidden = 96, s.model.heads = s.model.kv_heads = 6, s.model.inner = 256;
+  s.model.layers = s.data.accumulation = 8;
+  s.data.sequence = 128, s.data.batch = 2;
+  s.schedule.steps = 3;
+  s.run.threads = 1;
+  s.run.transport = "local";
+  return s;
+}
+
+struct peaks {
+  std::int64_t predicted = 0, measured = 0;  // of the rank that needs most
+  std::vector<float> losses;
+};
+
+// Three steps; if it is wanted, in pools that are limited to the predicted peak and the room for
+// holes that the main job adds.
+peaks train(const settings& s, bool is_limited) {
+  using namespace decoder;
+  const corpus text = split_text(some_text(60000), 1 << 20);
+  peaks result;
+  on_all_ranks(s, {}, [&](member& rank) {
+    split(rank, s);
+    trainer one(rank, s, text);
+    std::int64_t predicted = 0;
+    if (is_limited) {
+      predicted = one.peak_bytes(s.memory);
+      rank.memory().set_limit(predicted + predicted / 100 + (1 << 19));
+    }
+    one.start();
+    for (std::int64_t i = 0; i < s.schedule.steps; ++i) one.step();
+    if (s.parallel.post_validation) one.settle();
+    const auto measured = rank.max(static_cast<std::int64_t>(rank.memory().stats().bytes_peak));
+    if (rank.leads()) result = {predicted, measured, one.losses()};
+    return 0;
+  });
+  return result;
+}
+
+void require_peak(const char* name, const std::function<void(settings&)>& set) {
+  INFO(name);
+  settings s = some_model();
+  set(s);
+  s.run.ranks = std::max(s.run.ranks, s.parallel.ranks_of_copy());
+  const peaks found = train(s, true);
+  INFO("predicted " << found.predicted << ", measured " << found.measured);
+  CHECK(static_cast<double>(found.measured) >= 0.93 * static_cast<double>(found.predicted));
+  CHECK(found.losses == train(s, false).losses);
+}
+
+}  // namespace
+
+TEST_CASE("the peak of ranks that share matrices or windows is known before they train") {
+  const auto in = [](settings & s) -> auto& {
+    return s.parallel;
+  };
+  require_peak("tp 2", [&](settings& s) { in(s).tp = 2; });
+  require_peak("tp 3, rows cut, uneven", [&](settings& s) {
+    in(s).tp = 3, in(s).sequence_parallel = true;
+    s.model.inner = 250;
+  });
+  require_peak("tp 2, saved rows cut", [&](settings& s) {
+    in(s).tp = 2;
+    s.memory.recompute = "full", s.memory.distribute_saved = true;
+  });
+  for (const char* algorithm : {"ring", "ulysses", "all_gather", "adaptive"})
+    require_peak(algorithm, [&](settings& s) { in(s).cp = 2, in(s).cp_algorithm = algorithm; });
+  require_peak("ring that keeps keys", [&](settings& s) {
+    in(s).cp = 2, in(s).cp_kv_cache = "full";
+    s.memory.recompute = "selective";
+  });
+  require_peak("copies, sharded optimizer", [&](settings& s) {
+    in(s).tp = 2, s.run.ranks = 4;
+    s.run.zero = true;
+  });
+}
+
+TEST_CASE("the peak of ranks with stages is known before they train") {
+  const auto in = [](settings & s) -> auto& {
+    return s.parallel;
+  };
+  for (const std::string& kind : decoder::pipelines())
+    if (kind != "seq1f1b")
+      require_peak(kind.c_str(), [&](settings& s) { in(s).pp = 2, in(s).pipeline = kind; });
+  require_peak("tp 2, pp 2, cp 2", [&](settings& s) {
+    in(s).tp = in(s).pp = in(s).cp = 2;
+    in(s).sequence_parallel = true;
+    in(s).pipeline = "zbv";
+  });
+  require_peak("pp 4, a recomputed group", [&](settings& s) {
+    in(s).pp = 4;
+    s.memory.recompute = "uniform", s.memory.recompute_layers = 2;
+  });
+  require_peak("swapped activations", [&](settings& s) {
+    in(s).pp = 2;
+    s.memory.swap_activations = "host";
+  });
+  require_peak("late weight gradients whose inputs wait elsewhere", [&](settings& s) {
+    in(s).pp = 2, in(s).pipeline = "nanopipe", in(s).nanopipe_swap = true;
+  });
+  require_peak("steps validated late",
+               [&](settings& s) { in(s).pp = 2, in(s).post_validation = true; });
+  require_peak("shared keys", [&](settings& s) { in(s).pp = 2, s.model.kv_share = 2; });
+}
