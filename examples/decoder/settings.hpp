@@ -86,6 +86,7 @@ struct memory_settings {
 
 struct parallel_settings {
   std::int64_t tp = 1;             // ranks that each matrix of a layer is cut over
+  std::int64_t tp_x = 0;           // of these, in two dimensions; 0: in one
   bool sequence_parallel = false;  // these ranks also share the rows between the matrices
   std::int64_t cp = 1;             // ranks that each window's rows are cut over
   std::string cp_algorithm = "ring";
@@ -104,6 +105,10 @@ struct parallel_settings {
   bool post_validation = false;  // no step waits for the norm of all ranks' gradients
 
   std::int64_t ranks_of_copy() const { return tp * cp * pp; }
+  bool in_two() const { return tp_x > 0; }  // tensor parallel in two dimensions
+  std::int64_t tp_y() const { return in_two() ? tp / tp_x : 1; }
+  // Ranks that attention's rows of a window are cut over.
+  std::int64_t attention_ranks() const { return cp * tp_y(); }
 };
 
 struct run_settings {

@@ -49,9 +49,16 @@ void say_ranks(console& to, const settings& values, const member& rank) {
   const auto& p = values.parallel;
   to.say("ranks  %d, %d cop%s of the model with %lld of a micro-batch's windows,", rank.ranks(),
          rank.copies(), one ? "y" : "ies, each", windows);
-  if (p.tp > 1)
+  if (p.in_two())
+    to.say("       matrices cut over %lld ranks, %lld by %lld, and activations both ways",
+           static_cast<long long>(p.tp), static_cast<long long>(p.tp_x),
+           static_cast<long long>(p.tp_y()));
+  else if (p.tp > 1)
     to.say("       matrices cut over %lld ranks%s", static_cast<long long>(p.tp),
            p.sequence_parallel ? ", and the rows between them" : "");
+  if (p.tp_y() > 1)
+    to.say("       attention over %lld ranks: %s", static_cast<long long>(p.attention_ranks()),
+           p.cp_algorithm.c_str());
   if (p.cp > 1)
     to.say("       windows cut over %lld ranks: %s", static_cast<long long>(p.cp),
            p.cp_algorithm.c_str());

@@ -93,6 +93,7 @@ class configuration {
   void check_narrow() const;
   void check_parallel() const;
   void check_tensor_parallel() const;
+  void check_two_dimensions() const;
   void check_context_parallel() const;
   void check_stages() const;
   void require_unset(const char* name, const char* why, const char* size) const;

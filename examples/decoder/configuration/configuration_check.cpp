@@ -115,17 +115,19 @@ std::vector<const char*> stage_settings() {
 }  // namespace
 
 // The flag --pp 1 makes the settings of stages in a file or a checkpoint void; so do --tp 1 and
-// --cp 1 theirs.
+// --cp 1 theirs. Those of cp are of ranks along y, too, which --tp and --tp_x can take away.
 void configuration::drop_parts() {
-  const std::pair<const char*, std::vector<const char*>> parts[] = {
-      {"tp", {"sequence_parallel"}},
-      {"cp", {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"}},
-      {"pp", stage_settings()}};
-  for (const auto& [size, names] : parts) {
-    if (text(at(size)) != "1" || at(size).origin.rfind("--", 0) != 0) continue;
+  const auto is_flag = [&](const char* name) { return at(name).origin.rfind("--", 0) == 0; };
+  const auto is_one = [&](const char* size) { return is_flag(size) && text(at(size)) == "1"; };
+  const auto drop = [&](const std::vector<const char*>& names) {
     for (const char* name : names)
-      if (at(name).origin.rfind("--", 0) != 0) reset(name);
-  }
+      if (!is_flag(name)) reset(name);
+  };
+  const bool takes_y = is_flag("tp_x") || (is_flag("tp") && values.parallel.in_two());
+  if (is_one("tp")) drop({"tp_x", "sequence_parallel"});
+  if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1))
+    drop({"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"});
+  if (is_one("pp")) drop(stage_settings());
 }
 
 // Refuses a setting that was set, other than to its default, although no part has use for it.
@@ -158,11 +160,35 @@ void configuration::check_parallel() const {
 void configuration::check_tensor_parallel() const {
   const auto& p = values.parallel;
   const auto& m = values.model;
-  if (p.tp == 1)
-    return require_unset("sequence_parallel", "is of ranks that share matrices, not with", "tp");
-  if (m.kv_heads < p.tp) refuse("kv_heads", "must be at least", "tp");
-  if (m.inner < p.tp) refuse("inner", "must be at least", "tp");
-  if (m.vocab < p.tp) refuse("vocab", "must be at least", "tp");
+  if (p.tp == 1) {
+    for (const char* name : {"tp_x", "sequence_parallel"})
+      require_unset(name, "is of ranks that share matrices, not with", "tp");
+    return;
+  }
+  if (p.in_two()) check_two_dimensions();
+  const char* const outputs = p.in_two() ? "tp_x" : "tp";
+  const std::int64_t ranks = p.in_two() ? p.tp_x : p.tp;
+  if (m.kv_heads < ranks) refuse("kv_heads", "must be at least", outputs);
+  if (m.inner < ranks) refuse("inner", "must be at least", outputs);
+  if (m.vocab < ranks) refuse("vocab", "must be at least", outputs);
+}
+
+void configuration::check_two_dimensions() const {
+  const auto& p = values.parallel;
+  if (p.tp % p.tp_x != 0) refuse("tp_x", "must be a divisor of", "tp");
+  if (p.sequence_parallel)
+    refuse("sequence_parallel", "is of matrices that are cut one way, not with", "tp_x");
+  if (values.memory.distribute_saved)
+    refuse("distribute_saved_activations", "is of rows that all ranks have, not with", "tp_x");
+  const auto at_least = [&](const std::string& ranks) { return "must be at least " + ranks; };
+  if (values.model.hidden < p.tp_y())
+    refuse("hidden", at_least(std::to_string(p.tp_y()) + ", which is tp / tp_x, with").c_str(),
+           "tp_x");
+  if (values.data.sequence < p.attention_ranks())
+    refuse(
+        "sequence",
+        at_least(std::to_string(p.attention_ranks()) + ", which is cp * tp / tp_x, with").c_str(),
+        "tp_x");
 }
 
 // Translates velo's refusal of a plan into one of a setting.
@@ -177,7 +203,7 @@ void configuration::check_context_parallel() const {
                .c_str());
   if (p.cp_kv_cache != "none" && p.cp_kv_cache != "half" && p.cp_kv_cache != "full")
     refuse("cp_kv_cache", "must be none, half or full");
-  if (p.cp == 1) {
+  if (p.attention_ranks() == 1) {
     for (const char* name :
          {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"})
       require_unset(name, "is of ranks that share windows, not with", "cp");
@@ -196,11 +222,13 @@ void configuration::check_context_parallel() const {
     refuse("cp_ulysses", "is of hybrid and hybrid_adaptive, not with", "cp_algorithm");
   if (hybrid && p.cp_ulysses == 1) refuse("cp_ulysses", "must be 2 or more, with", "cp_algorithm");
   if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
+  const std::string other_rows =
+      std::string("is of ranks with as many rows in each step, not with ") +
+      (p.cp > 1 ? "cp" : "tp_x") + " and";
   if (values.data.has_documents() && values.memory.plan)
-    refuse("plan", "is of ranks with as many rows in each step, not with cp and", "documents");
+    refuse("plan", other_rows.c_str(), "documents");
   if (values.data.has_documents() && values.memory.memory_budget != 0)
-    refuse("memory_budget", "is of ranks with as many rows in each step, not with cp and",
-           "documents");
+    refuse("memory_budget", other_rows.c_str(), "documents");
   require_sequence_plan();
 }
 
@@ -210,6 +238,7 @@ void configuration::require_sequence_plan() const {
   holding held = holding::all(values.model);
   held.tensor_ranks = static_cast<int>(p.tp);
   held.tensor_rank = held.tensor_ranks - 1;
+  held.tensor_x = static_cast<int>(p.tp_x);
   const part_widths widths = weight_layout(values.model, held).widths;
   try {
     make_sequence_plan(values, widths);

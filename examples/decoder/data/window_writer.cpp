@@ -11,10 +11,12 @@ namespace {
 
 constexpr std::int32_t not_counted = -100;
 
-// Copies the rows of each sequence in `from`.
-void copy_held(const held_rows& held, const std::vector<std::int32_t>& from, std::int32_t* to) {
+// Copies the rows of each sequence in `from`; returns the end of the copies.
+std::int32_t* copy_held(const held_rows& held, const std::vector<std::int32_t>& from,
+                        std::int32_t* to) {
   const auto length = static_cast<std::size_t>(held.sequence());
   for (std::size_t at = 0; at < from.size(); at += length) to = held.copy(&from[at], to);
+  return to;
 }
 
 }  // namespace
@@ -78,7 +80,15 @@ void window_writer::add(const window& from) {
 
 void window_writer::copy_symbols(const held_rows& held, std::int32_t* inputs,
                                  std::int32_t* targets) const {
-  copy_held(held, inputs_, inputs);
+  copy_inputs(held, inputs);
+  copy_targets(held, targets);
+}
+
+std::int32_t* window_writer::copy_inputs(const held_rows& held, std::int32_t* inputs) const {
+  return copy_held(held, inputs_, inputs);
+}
+
+void window_writer::copy_targets(const held_rows& held, std::int32_t* targets) const {
   copy_held(held, targets_, targets);
 }
 

@@ -51,6 +51,9 @@ class window_writer {
   // Copies the rows that a rank holds, of one sequence after another: of each window, or of the
   // micro-batch as one.
   void copy_symbols(const held_rows& held, std::int32_t* inputs, std::int32_t* targets) const;
+  std::int32_t* copy_inputs(const held_rows& held,
+                            std::int32_t* inputs) const;  // returns their end
+  void copy_targets(const held_rows& held, std::int32_t* targets) const;
   void copy_positions(const held_rows& held, std::int32_t* positions) const;
 
  private:

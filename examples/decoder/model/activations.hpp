@@ -20,10 +20,13 @@ namespace decoder {
 class data_parallel;
 class swapper;
 
-// The number of sequences of a call, and the rows of each that this rank has.
+// The number of sequences of a call, and the rows of each that this rank has between matrices; and
+// those that all of its tensor ranks have there, which are more in two dimensions.
 struct batch_shape {
   std::int64_t sequences, length;
+  std::int64_t all_length = length;
   std::int64_t tokens() const { return sequences * length; }
+  std::int64_t all_tokens() const { return sequences * all_length; }
 };
 
 // The documents of a micro-batch, whose windows are then one sequence: attention and positions
@@ -52,12 +55,13 @@ struct pass {
   }
 
   // The rows of the residual stream that this rank has.
-  std::int64_t rows() const { return parallel.tensor.rows(batch.tokens()); }
-  std::int64_t room_of_rows() const { return parallel.tensor.rows(room.tokens()); }
+  std::int64_t rows() const { return parallel.tensor.rows(batch.all_tokens()); }
+  std::int64_t room_of_rows() const { return parallel.tensor.rows(room.all_tokens()); }
 };
 
 // A layer's activations; an empty one can be recomputed from the layer's input. In the model's
-// dtype, [rows, hidden] of the residual stream or [tokens, ..] of this rank's part of the matrices:
+// dtype, [rows, hidden] of the residual stream or [tokens, ..] of this rank's part of the matrices
+// (hidden: this rank's part, too):
 struct layer_activations {
   buffer attention_input;     // [rows, hidden]; normed
   buffer projected;           // [tokens, qkv]; rotated queries and keys, and values
@@ -110,12 +114,13 @@ class activations {
       : residual(static_cast<std::size_t>(depth) + 1),
         layers(static_cast<std::size_t>(depth)),
         largest_(largest),
-        inputs_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)),
+        inputs_(from.keep(largest.all_tokens() * 4, VELO_PURPOSE_INPUT)),
         targets_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)) {
     if (packs) documents.emplace(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT));
   }
 
-  // Symbols [sequences, length], at the start of these buffers. Targets below zero do not count.
+  // Symbols at the start of these buffers: inputs of all tokens, targets of this rank's. Targets
+  // below zero do not count.
   std::int32_t* inputs() const { return reinterpret_cast<std::int32_t*>(inputs_.data()); }
   std::int32_t* targets() const { return reinterpret_cast<std::int32_t*>(targets_.data()); }
 
@@ -132,8 +137,8 @@ class activations {
 
   batch_shape largest() const { return largest_; }
   batch_shape batch() const {
-    if (documents) return {1, documents->share.rows.count()};
-    return {sequences, largest_.length};
+    if (documents) return {1, documents->share.rows.count(), documents->share.all_rows()};
+    return {sequences, largest_.length, largest_.all_length};
   }
 
   // The swapper that holds a layer's activations between its passes, or nullptr. each_kept calls

@@ -22,15 +22,15 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
       keeps_keys_(keeps_keys),
       owns_keys_(at.owns_keys),
       projected_(owns_keys_ ? part_.qkv() : part_.attended()),
-      qkv_(context, from, at.qkv, projected_, m.hidden, training),
-      out_(context, from, at.out, m.hidden, part_.attended(), training),
-      gate_up_(context, from, at.gate_up, 2 * part_.inner, m.hidden, training),
-      down_(context, from, at.down, m.hidden, part_.inner, training),
-      attention_gain_(from.weight(at.attention_norm, {m.hidden})),
-      feed_forward_gain_(from.weight(at.feed_forward_norm, {m.hidden})) {
+      qkv_(context, from, at.qkv, projected_, part_.hidden, training),
+      out_(context, from, at.out, part_.hidden, part_.attended(), training),
+      gate_up_(context, from, at.gate_up, 2 * part_.inner, part_.hidden, training),
+      down_(context, from, at.down, part_.hidden, part_.inner, training),
+      attention_gain_(from.weight(at.attention_norm, {part_.hidden})),
+      feed_forward_gain_(from.weight(at.feed_forward_norm, {part_.hidden})) {
   if (!training) return;
-  attention_gain_gradient_ = from.gradient(at.attention_norm, {m.hidden});
-  feed_forward_gain_gradient_ = from.gradient(at.feed_forward_norm, {m.hidden});
+  attention_gain_gradient_ = from.gradient(at.attention_norm, {part_.hidden});
+  feed_forward_gain_gradient_ = from.gradient(at.feed_forward_norm, {part_.hidden});
 }
 
 void decoder_layer::refresh(const velo::stream_ref& stream) {
@@ -38,7 +38,7 @@ void decoder_layer::refresh(const velo::stream_ref& stream) {
 }
 
 std::int64_t decoder_layer::stream_bytes(const pass& now) const {
-  return now.room_of_rows() * model_.hidden * (type_.bits / 8);
+  return now.room_of_rows() * part_.hidden * (type_.bits / 8);
 }
 std::int64_t decoder_layer::bytes(const pass& now, std::int64_t width) const {
   return now.room.tokens() * width * (type_.bits / 8);
@@ -49,7 +49,7 @@ buffer decoder_layer::workspace(const pass& now, std::int64_t bytes) const {
 }
 
 velo::tensor_view decoder_layer::stream(const pass& now, const buffer& of) const {
-  return {of.data(), type_, {now.rows(), model_.hidden}};
+  return {of.data(), type_, {now.rows(), part_.hidden}};
 }
 velo::tensor_view decoder_layer::tokens(const pass& now, const buffer& of,
                                         std::int64_t width) const {
@@ -105,23 +105,36 @@ velo::tensor_view decoder_layer::others(const pass& now, const buffer& kept_keys
 void decoder_layer::project(const pass& now, const linear& matrix, const velo::tensor_view& x,
                             const velo::tensor_view& y) const {
   const all_rows all(now, x);
-  matrix.forward(now.stream, all.view(), y);
+  const summed_between products(now, y);
+  matrix.forward(now.stream, all.view(), products.view());
+  products.finish();
 }
 
 // The product of a matrix that is cut along its inputs: summed over the tensor ranks.
 void decoder_layer::return_to_stream(const pass& now, const linear& matrix,
                                      const velo::tensor_view& x, const velo::tensor_view& y) const {
-  const summed_rows all(now, y);
-  matrix.forward(now.stream, x, all.view());
-  all.finish();
+  const all_between all(now, x);
+  const summed_rows products(now, y);
+  matrix.forward(now.stream, all.view(), products.view());
+  products.finish();
 }
 
-// The gradient of `project` to its rows.
-void decoder_layer::input_gradient(const pass& now, const linear& matrix,
-                                   const velo::tensor_view& dy, const velo::tensor_view& dx) const {
-  const summed_rows all(now, dx);
-  matrix.input_gradient(now.stream, dy, all.view());
-  all.finish();
+// The gradient of `project` to its rows; dy: of all tensor ranks.
+void decoder_layer::project_backward(const pass& now, const linear& matrix,
+                                     const velo::tensor_view& dy,
+                                     const velo::tensor_view& dx) const {
+  const summed_rows products(now, dx);
+  matrix.input_gradient(now.stream, dy, products.view());
+  products.finish();
+}
+
+// The same of `return_to_stream`.
+void decoder_layer::return_backward(const pass& now, const linear& matrix,
+                                    const velo::tensor_view& dy,
+                                    const velo::tensor_view& dx) const {
+  const summed_between products(now, dx);
+  matrix.input_gradient(now.stream, dy, products.view());
+  products.finish();
 }
 
 void decoder_layer::forward(const pass& now, const buffer& input, layer_activations& kept,
@@ -150,12 +163,8 @@ void decoder_layer::norm(const pass& now, const buffer& x, const velo::tensor_vi
                          buffer& rstd) const {
   if (!rstd) now.memory.make(rstd, float_bytes(now.room_of_rows()));
   now.memory.make(y, stream_bytes(now), [&] {
-    velo::rms_norm(now.stream, velo::rms_norm_args()
-                                   .x(stream(now, x))
-                                   .gamma(gain)
-                                   .y(stream(now, y))
-                                   .rstd(column(now, rstd))
-                                   .epsilon(model_.norm_epsilon));
+    now.parallel.hidden.norm(now.stream, {stream(now, x), gain, column(now, rstd)}, stream(now, y),
+                             model_.norm_epsilon);
   });
 }
 

@@ -40,14 +40,14 @@ void decoder_layer::weight_gradients(const pass& now, layer_activations& kept) c
   const std::int64_t inner = part_.inner;
   const auto add = [&](const linear& matrix, const velo::tensor_view& x,
                        const velo::tensor_view& dy) { matrix.weight_gradient(now.stream, x, dy); };
-  add(down_, tokens(now, kept.gated, inner),
+  add(down_, all_between(now, tokens(now, kept.gated, inner)).view(),
       all_rows(now, stream(now, kept.output_gradient)).view());
   add(gate_up_, all_rows(now, stream(now, kept.feed_forward_input)).view(),
-      tokens(now, kept.gates, 2 * inner));
-  add(out_, tokens(now, kept.attended, part_.attended()),
+      all_between(now, tokens(now, kept.gates, 2 * inner)).view());
+  add(out_, all_between(now, tokens(now, kept.attended, part_.attended())).view(),
       all_rows(now, stream(now, kept.middle_gradient)).view());
   add(qkv_, all_rows(now, stream(now, kept.attention_input)).view(),
-      tokens(now, kept.projected_gradient, projected_));
+      all_between(now, tokens(now, kept.projected_gradient, projected_)).view());
   kept = {};
 }
 
@@ -61,20 +61,24 @@ void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_vi
   {
     const all_rows dy(now, gradient);
     if (!deferred) {
-      down_.weight_gradient(now.stream, tokens(now, kept.gated, inner), dy.view());
+      down_.weight_gradient(now.stream, all_between(now, tokens(now, kept.gated, inner)).view(),
+                            dy.view());
       kept.gated = {};
     }
     const buffer backward = workspace(now, bytes(now, inner));
     const velo::tensor_view gated = tokens(now, backward, inner);
-    down_.input_gradient(now.stream, dy.view(), gated);
+    return_backward(now, down_, dy.view(), gated);
     velo::swiglu_backward(now.stream, velo::swiglu_backward_args().dy(gated).x(gates).dx(gates));
   }
-  if (!deferred) {
-    gate_up_.weight_gradient(now.stream, all_rows(now, stream(now, kept.feed_forward_input)).view(),
-                             gates);
-    kept.feed_forward_input = {};
+  {
+    const all_between dy(now, gates);
+    if (!deferred) {
+      gate_up_.weight_gradient(
+          now.stream, all_rows(now, stream(now, kept.feed_forward_input)).view(), dy.view());
+      kept.feed_forward_input = {};
+    }
+    project_backward(now, gate_up_, dy.view(), branch);
   }
-  input_gradient(now, gate_up_, gates, branch);
   if (!deferred) kept.gates = {};
   norm_backward(now, stream(now, kept.middle), feed_forward_gain_, kept.feed_forward_rstd, branch,
                 feed_forward_gain_gradient_);
@@ -135,9 +139,11 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
   {
     const all_rows dy(now, gradient);
     if (!deferred)
-      out_.weight_gradient(now.stream, tokens(now, kept.attended, part_.attended()), dy.view());
+      out_.weight_gradient(now.stream,
+                           all_between(now, tokens(now, kept.attended, part_.attended())).view(),
+                           dy.view());
     const buffer attended = workspace(now, bytes(now, part_.attended()));
-    out_.input_gradient(now.stream, dy.view(), tokens(now, attended, part_.attended()));
+    return_backward(now, out_, dy.view(), tokens(now, attended, part_.attended()));
     through = attend_backward(now, kept, per_head(now, attended));
   }
   if (!deferred) kept.attended = {};
@@ -150,11 +156,13 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
   velo::rotary_position_embedding_backward(
       now.stream,
       turned.fill(velo::rotary_position_embedding_backward_args().dy(rotated).dx(rotated)));
-  const velo::tensor_view projected = tokens(now, through, projected_);
-  if (!deferred)
-    qkv_.weight_gradient(now.stream, all_rows(now, stream(now, kept.attention_input)).view(),
-                         projected);
-  input_gradient(now, qkv_, projected, branch);
+  {
+    const all_between projected(now, tokens(now, through, projected_));
+    if (!deferred)
+      qkv_.weight_gradient(now.stream, all_rows(now, stream(now, kept.attention_input)).view(),
+                           projected.view());
+    project_backward(now, qkv_, projected.view(), branch);
+  }
   norm_backward(now, stream(now, input), attention_gain_, kept.attention_rstd, branch,
                 attention_gain_gradient_);
   kept.attention_rstd = {};

@@ -26,14 +26,7 @@ void norm_backward(const pass& now, const velo::tensor_view& x, const velo::tens
                    const velo::tensor_view& gain_gradient) {
   const velo::tensor_view scales(rstd.floats(), {now.rows(), 1});
   add_gradient(now, gain_gradient, [&](const velo::tensor_view& dgamma, bool accumulate) {
-    velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
-                                            .dy(through)
-                                            .x(x)
-                                            .gamma(gain)
-                                            .rstd(scales)
-                                            .dx(through)
-                                            .dgamma(dgamma)
-                                            .accumulate(accumulate));
+    now.parallel.hidden.norm_backward(now.stream, {x, gain, scales}, through, dgamma, accumulate);
   });
 }
 
@@ -50,7 +43,7 @@ void embedding_backward(const pass& now, const velo::tensor_view& ids, const vel
               accumulate));
       return;
     }
-    const bool cut = tensor.cuts_rows() && tensor.divides(now.batch.tokens());
+    const bool cut = tensor.cuts_rows() && tensor.divides(now.batch.all_tokens());
     std::optional<all_rows> all;  // where the operator has no even parts
     if (!cut) all.emplace(now, dy);
     velo::vocab_parallel_embedding_backward(now.stream,

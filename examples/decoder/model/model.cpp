@@ -35,15 +35,15 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
   for (std::size_t i = part.first; i < part.last; ++i)
     layers_.emplace_back(context, weights, settings, at.layers[i], training,
                          parallel_->context.keeps_keys(i));
-  const velo::sizes table = {part_.vocab, settings.hidden};
+  const velo::sizes table = {part_.vocab, part_.hidden};
   if (begins_) embedding_ = weights.weight(at.embedding, table);
   if (ends_) {
-    head_.emplace(context, weights, at.head, part_.vocab, settings.hidden, training);
-    gain_ = weights.weight(at.final_norm, {settings.hidden});
+    head_.emplace(context, weights, at.head, part_.vocab, part_.hidden, training);
+    gain_ = weights.weight(at.final_norm, {part_.hidden});
   }
   if (!training) return;
   if (begins_) embedding_gradient_ = weights.gradient(at.embedding, table);
-  if (ends_) gain_gradient_ = weights.gradient(at.final_norm, {settings.hidden});
+  if (ends_) gain_gradient_ = weights.gradient(at.final_norm, {part_.hidden});
 }
 
 void model::refresh(const velo::stream_ref& stream, const data_parallel* gathered) {
@@ -87,7 +87,7 @@ pass model::begin(const velo::stream_ref& stream, const activations& of) const {
 }
 
 velo::tensor_view model::stream(const pass& now, const buffer& of) const {
-  return {of.data(), type_, {now.rows(), settings_.hidden}};
+  return {of.data(), type_, {now.rows(), part_.hidden}};
 }
 velo::tensor_view model::logits(const pass& now, const activations& of) const {
   return {of.logits.data(), type_, {now.batch.tokens(), part_.vocab}};
@@ -100,7 +100,7 @@ buffer model::make(std::int64_t elements) const {
   return memory_.take(elements * (type_.bits / 8), VELO_PURPOSE_ACTIVATION);
 }
 buffer model::make_stream(const pass& now) const {
-  return make(now.room_of_rows() * settings_.hidden);
+  return make(now.room_of_rows() * part_.hidden);
 }
 buffer model::make_floats(std::int64_t count) const {
   return memory_.take(count * 4, VELO_PURPOSE_ACTIVATION);
@@ -143,15 +143,14 @@ void model::make_again(const velo::stream_ref& stream, activations& of) const {
 void model::head_forward(const pass& now, activations& of, bool alone) const {
   of.normed = make_stream(now);
   of.rstd = make_floats(now.room_of_rows());
-  velo::rms_norm(now.stream, velo::rms_norm_args()
-                                 .x(stream(now, of.residual[depth_]))
-                                 .gamma(gain_)
-                                 .y(stream(now, of.normed))
-                                 .rstd(velo::tensor_view(of.rstd.floats(), {now.rows(), 1}))
-                                 .epsilon(settings_.norm_epsilon));
+  const velo::tensor_view rstd(of.rstd.floats(), {now.rows(), 1});
+  now.parallel.hidden.norm(now.stream, {stream(now, of.residual[depth_]), gain_, rstd},
+                           stream(now, of.normed), settings_.norm_epsilon);
   of.logits = make(now.room.tokens() * part_.vocab);
   const all_rows normed(now, stream(now, of.normed));
-  head_->forward(now.stream, normed.view(), logits(now, of));
+  const summed_between products(now, logits(now, of));
+  head_->forward(now.stream, normed.view(), products.view());
+  products.finish();
   if (alone) {
     of.residual[depth_] = {};
     of.normed = {};
@@ -160,7 +159,7 @@ void model::head_forward(const pass& now, activations& of, bool alone) const {
 }
 
 void model::embed(const pass& now, activations& of) const {
-  const velo::tensor_view ids(of.inputs(), {now.batch.tokens()});
+  const velo::tensor_view ids(of.inputs(), {now.batch.all_tokens()});
   const velo::tensor_view y = stream(now, of.residual[0]);
   const tensor_parallel& tensor = now.parallel.tensor;
   if (tensor.is_alone()) {
@@ -177,13 +176,13 @@ void model::embed(const pass& now, activations& of) const {
                                                    .vocab_begin(part_.vocab_begin)
                                                    .vocab_size(settings_.vocab));
   };
-  if (!tensor.cuts_rows() || tensor.divides(now.batch.tokens()))
+  if (!tensor.cuts_rows() || tensor.divides(now.batch.all_tokens()))
     return look_up(y, tensor.cuts_rows());
   buffer memory;  // the operator cuts rows evenly alone
   const velo::tensor_view all = room_for_all(now, y, memory);
   look_up(all, false);
-  const std::int64_t row = settings_.hidden * (type_.bits / 8);
-  std::memcpy(of.residual[0].data(), memory.data() + tensor.first_row(now.batch.tokens()) * row,
+  const std::int64_t row = part_.hidden * (type_.bits / 8);
+  std::memcpy(of.residual[0].data(), memory.data() + tensor.first_row(now.batch.all_tokens()) * row,
               static_cast<std::size_t>(now.rows() * row));
 }
 
@@ -272,7 +271,7 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
   }
   of.residual[layer].release();
   if (recompute_[layer].has(VELO_RECOMPUTE_FULL) && !inside_group(layer))
-    keep_own_rows(now, of.residual[layer], settings_.hidden * (type_.bits / 8));
+    keep_own_rows(now, of.residual[layer], part_.hidden * (type_.bits / 8));
   if (of.swap == nullptr) return;
   // A layer is copied while the next one computes. The model's last layer is needed at once.
   if (layer > 0) of.each_kept(layer - 1, [&](buffer& each) { of.swap->settle(each); });

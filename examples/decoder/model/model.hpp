@@ -76,6 +76,7 @@ class model {
                         buffer gradient, bool deferred);
   void weight_gradients(const velo::stream_ref& stream, activations& of) const;
 
+  std::int64_t width() const { return part_.hidden; }  // of this rank's rows between stages
   bool begins() const { return begins_; }
   bool ends() const { return ends_; }
 

@@ -67,12 +67,13 @@ buffer model::head_backward(const pass& now, activations& of, double scale, bool
   loss_backward(now, of, scale);
   of.lse = {};
   if (!deferred) head_gradient(now, of);
-  buffer through = memory_.take(now.room_of_rows() * settings_.hidden * (type_.bits / 8),
-                                VELO_PURPOSE_WORKSPACE);
+  buffer through =
+      memory_.take(now.room_of_rows() * part_.hidden * (type_.bits / 8), VELO_PURPOSE_WORKSPACE);
   const velo::tensor_view gradient = stream(now, through);
   {
+    const all_between dlogits(now, logits(now, of));
     const summed_rows products(now, gradient);
-    head_->input_gradient(now.stream, logits(now, of), products.view());
+    head_->input_gradient(now.stream, dlogits.view(), products.view());
     products.finish();
   }
   if (!deferred) of.logits = {};
@@ -83,13 +84,14 @@ buffer model::head_backward(const pass& now, activations& of, double scale, bool
 }
 
 void model::head_gradient(const pass& now, activations& of) const {
-  head_->weight_gradient(now.stream, all_rows(now, stream(now, of.normed)).view(), logits(now, of));
+  head_->weight_gradient(now.stream, all_rows(now, stream(now, of.normed)).view(),
+                         all_between(now, logits(now, of)).view());
   if (of.reducer) of.reducer->head_ready();
   of.normed = {};
 }
 
 void model::embed_backward(const pass& now, activations& of, const buffer& gradient) const {
-  embedding_backward(now, velo::tensor_view(of.inputs(), {now.batch.tokens()}),
+  embedding_backward(now, velo::tensor_view(of.inputs(), {now.batch.all_tokens()}),
                      stream(now, gradient), embedding_gradient_, part_.vocab_begin,
                      settings_.vocab);
 }
@@ -121,7 +123,7 @@ void model::bring_back(activations& of, std::size_t layer) const {
 void model::restore_input(const pass& now, activations& of, std::size_t layer) const {
   const auto first = static_cast<std::size_t>(recompute_[layer].first);
   if (recompute_[layer].has(VELO_RECOMPUTE_FULL))
-    gather_own_rows(now, of.residual[first], type_, settings_.hidden);
+    gather_own_rows(now, of.residual[first], type_, part_.hidden);
   for (std::size_t i = first; i < layer; ++i) {
     if (of.residual[i + 1]) continue;
     restore_keys(now, of, i);

@@ -52,7 +52,7 @@ std::vector<lifetime> model::dry_run(const velo::stream_ref& stream, activations
 void model::warm_up(const velo::stream_ref& stream, activations& of) {
   const std::size_t all = std::exchange(depth_, std::min<std::size_t>(depth_, 1));
   of.sequences = of.largest().sequences;
-  const std::int64_t row = settings_.hidden * (type_.bits / 8);
+  const std::int64_t row = width() * (type_.bits / 8);
   const buffer zeros = memory_.keep(begin(stream, of).room_of_rows() * row, VELO_PURPOSE_WORKSPACE);
   const auto message = [&](bool given) {
     return given ? buffer::borrowed(zeros.data(), zeros.bytes()) : buffer();

@@ -1,5 +1,6 @@
-// Rows that tensor ranks share for the length of a product: all rows, gathered from the residual
-// stream, and sums of products, scattered back to it.
+// Rows that tensor ranks share for the length of a product: all rows, gathered, and sums of
+// products, scattered: from and to the residual stream, whose rows are cut along x, or what lies
+// between two matrices, whose rows are cut along y (hidden_parallel.hpp).
 //
 // Where rows are not cut, both are the rank's own tensor, and no memory is taken. Cost: a gather or
 // a sum over the tensor ranks, and a workspace of all rows.
@@ -9,17 +10,17 @@
 
 namespace decoder {
 
-// A tensor in `memory` for the rows of all tensor ranks, [tokens, width], of which `own` has this
-// rank's.
+// A tensor in `memory` for the rows of all tensor ranks, [all tokens, width], of which `own` has
+// this rank's.
 inline velo::tensor_view room_for_all(const pass& now, const velo::tensor_view& own,
                                       buffer& memory) {
   const velo_dtype type = own.type();
-  memory =
-      now.memory.take(now.room.tokens() * own.size(1) * (type.bits / 8), VELO_PURPOSE_WORKSPACE);
-  return {memory.data(), type, {now.batch.tokens(), own.size(1)}};
+  memory = now.memory.take(now.room.all_tokens() * own.size(1) * (type.bits / 8),
+                           VELO_PURPOSE_WORKSPACE);
+  return {memory.data(), type, {now.batch.all_tokens(), own.size(1)}};
 }
 
-// The rows of all tensor ranks, [tokens, width], from this rank's rows of the residual stream.
+// The rows of all tensor ranks, [all tokens, width], from this rank's rows of the residual stream.
 class all_rows {
  public:
   all_rows(const pass& now, const velo::tensor_view& own) : view_(own) {
@@ -35,7 +36,7 @@ class all_rows {
   velo::tensor_view view_;
 };
 
-// A product of all rows, [tokens, width], of which each tensor rank computes a part: `finish`
+// A product of all rows, [all tokens, width], of which each tensor rank computes a part: `finish`
 // writes this rank's rows of the sum to the residual stream.
 class summed_rows {
  public:
@@ -45,6 +46,43 @@ class summed_rows {
   const velo::tensor_view& view() const { return view_; }
   void finish() const {
     if (!now_.parallel.tensor.is_alone()) now_.parallel.tensor.sum(now_.stream, view_, own_);
+  }
+
+ private:
+  const pass& now_;
+  const velo::tensor_view own_;
+  buffer memory_;
+  velo::tensor_view view_;
+};
+
+// The rows of all tensor ranks, [all tokens, width], from this rank's between two matrices.
+class all_between {
+ public:
+  all_between(const pass& now, const velo::tensor_view& own) : view_(own) {
+    const hidden_parallel& hidden = now.parallel.hidden;
+    if (hidden.is_alone()) return;
+    view_ = room_for_all(now, own, memory_);
+    hidden.gather(now.stream, own, now.share().along_y, now.batch.sequences, view_);
+  }
+  const velo::tensor_view& view() const { return view_; }
+
+ private:
+  buffer memory_;
+  velo::tensor_view view_;
+};
+
+// A product of all rows, [all tokens, width], of which each rank along y computes a part: `finish`
+// writes this rank's rows of the sum between two matrices.
+class summed_between {
+ public:
+  summed_between(const pass& now, const velo::tensor_view& own) : now_(now), own_(own), view_(own) {
+    if (!now.parallel.hidden.is_alone()) view_ = room_for_all(now, own, memory_);
+  }
+  const velo::tensor_view& view() const { return view_; }
+  void finish() const {
+    const hidden_parallel& hidden = now_.parallel.hidden;
+    if (hidden.is_alone()) return;
+    hidden.sum(now_.stream, view_, now_.share().along_y, now_.batch.sequences, own_);
   }
 
  private:

@@ -38,7 +38,7 @@ sequence_share::saved saved_by(const member& rank, const velo::sequence_plan& pl
   const velo::tensor_view key(nullptr, type, {rows, widths.kv_heads, widths.head_dim});
   velo_shape outputs[4] = {};
   velo::op_infer(rank.context(), "context_parallel_attention",
-                 {{"group", rank.context_ranks().group},
+                 {{"group", rank.attention_ranks().group},
                   {"plan", plan},
                   {"query", query},
                   {"key", key},
@@ -91,7 +91,7 @@ velo::sequence_plan make_sequence_plan(const settings& values, const part_widths
   const parallel_settings& how = values.parallel;
   velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
   desc.kind = kind_of(how.cp_algorithm);
-  desc.cp = how.cp;
+  desc.cp = how.attention_ranks();
   desc.ulysses = how.cp_ulysses;
   desc.window = how.cp_window;
   desc.sequence = values.data.sequence;
@@ -117,9 +117,9 @@ held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t sequence, 
 context_parallel::context_parallel(const member& rank, const settings& values,
                                    const part_widths& widths)
     : context_parallel(values.data.sequence) {
-  if (rank.context_ranks().ranks == 1) return;
+  if (rank.attention_ranks().ranks == 1) return;
   rank_ = &rank;
-  of_ = &rank.context_ranks();
+  of_ = &rank.attention_ranks();
   values_ = &values;
   widths_ = widths;
   if (!values.data.has_documents()) window_ = share(values.data.sequence, nullptr);
@@ -144,13 +144,24 @@ sequence_share context_parallel::share(std::int64_t sequence,
   sequence_share::attention keeping = attention(documents, true), other;
   if (values_->parallel.cp_kv_interval > 0) other = attention(documents, false);
   held_rows rows = sequence_rows(keeping.plan, sequence, of_->rank);
-  return {std::move(rows), std::move(keeping), std::move(other)};
+  std::vector<held_rows> along_y;
+  const std::int64_t y_ranks = values_->parallel.tp_y();
+  for (std::int64_t y = 0; y_ranks > 1 && y < y_ranks; ++y)
+    along_y.push_back(sequence_rows(keeping.plan, sequence, of_->rank / y_ranks * y_ranks + y));
+  return {std::move(rows), std::move(keeping), std::move(other), std::move(along_y)};
+}
+
+std::int64_t sequence_share::all_rows() const {
+  std::int64_t count = along_y.empty() ? rows.count() : 0;
+  for (const held_rows& each : along_y) count += each.count();
+  return count;
 }
 
 model_parallel::model_parallel(const member& rank, const settings& values,
                                const part_widths& widths)
-    : tensor(rank.tensor_ranks(), values.parallel.sequence_parallel,
+    : tensor(rank.tensor_ranks_x(), values.parallel.sequence_parallel || values.parallel.in_two(),
              values.memory.distribute_saved),
+      hidden(rank.tensor_ranks_y()),
       context(rank, values, widths),
       tied_ends(rank.tied_ends().group ? &rank.tied_ends().group : nullptr) {}
 

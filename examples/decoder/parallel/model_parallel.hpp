@@ -6,13 +6,15 @@
 // its inputs are summed over them. Between two such products the rows of the residual stream are
 // whole on each rank, or with sequence parallelism cut between the ranks. Context ranks have the
 // rows that a velo::sequence_plan gives them; attention alone sees those of others. A rank that
-// shares nothing sends nothing.
+// shares nothing sends nothing. In two dimensions (hidden_parallel.hpp) the tensor ranks here are
+// those along x, and the ranks of attention's plan are both context ranks and ranks along y.
 #pragma once
 
 #include <vector>
 #include <velo/velo.hpp>
 
 #include "examples/decoder/data/window_writer.hpp"
+#include "examples/decoder/parallel/hidden_parallel.hpp"
 #include "examples/decoder/ranks/member.hpp"
 #include "examples/decoder/weights/layout.hpp"
 
@@ -79,9 +81,13 @@ struct sequence_share {
     saved saves = {};
   };
 
-  held_rows rows;
+  held_rows rows;            // in attention
   attention keeping, other;  // of layers with a cache of keys; of others, if there are any
 
+  std::vector<held_rows> along_y = {};  // those of each tensor rank along y; empty: of this alone
+
+  // The rows of all of its tensor ranks.
+  std::int64_t all_rows() const;
   const attention& of(bool keeps_keys) const { return keeps_keys ? keeping : other; }
 };
 
@@ -93,8 +99,9 @@ class context_parallel {
   context_parallel(const member& rank, const settings& values, const part_widths& widths);
 
   bool is_alone() const { return of_ == nullptr; }
-  int ranks() const { return of_ == nullptr ? 1 : of_->ranks; }
-  velo_group group() const { return of_->group; }
+  // Context ranks alone, over which gradients are averaged.
+  int ranks() const { return is_alone() ? 1 : static_cast<int>(values_->parallel.cp); }
+  velo_group group() const { return of_->group; }  // in attention
   // Whether a layer has the cache that the settings ask for; true without one.
   bool keeps_keys(std::size_t layer) const {
     return is_alone() ||
@@ -124,6 +131,7 @@ struct model_parallel {
   model_parallel(const member& rank, const settings& values, const part_widths& widths);
 
   tensor_parallel tensor;
+  hidden_parallel hidden;
   context_parallel context;
   const velo::group* tied_ends = nullptr;  // the stages whose gradients of an embedding are summed
 };

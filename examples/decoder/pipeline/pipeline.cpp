@@ -179,8 +179,9 @@ void pipeline::recompute(const memory_settings& with) {
 
 std::unique_ptr<activations> pipeline::make_work(const stage& at) const {
   const stage_range layers = plan_.layers_of(at.number);
-  const batch_shape largest = {values_.data.batch / rank_.copies(),
-                               parallel_->context.of_window().rows.count()};
+  const sequence_share& share = parallel_->context.of_window();
+  const batch_shape largest = {values_.data.batch / rank_.copies(), share.rows.count(),
+                               share.all_rows()};
   return std::make_unique<activations>(rank_.memory(),
                                        static_cast<std::int64_t>(layers.last - layers.first),
                                        largest, values_.data.has_documents());
@@ -209,10 +210,9 @@ buffer pipeline::received(const velo_executor_call& call, cell& of, int from) {
   const velo_tensor& one = call.inputs.data[0];
   if (is_dry_ && !has_neighbor(from)) {
     buffer& message = of.messages[call.action.kind == VELO_ACTION_F ? 0 : 1];
-    const batch_shape most = of.work->largest();
-    message = rank_.memory().take(
-        parallel_->tensor.rows(most.tokens()) * values_.model.hidden * (type_.bits / 8),
-        VELO_PURPOSE_ACTIVATION);
+    const std::int64_t rows = parallel_->tensor.rows(of.work->largest().all_tokens());
+    message = rank_.memory().take(rows * stages_.front().part.width() * (type_.bits / 8),
+                                  VELO_PURPOSE_ACTIVATION);
     return buffer::borrowed(message.data(), message.bytes());
   }
   const std::int64_t bytes = one.shape[0] * one.shape[1] * (one.dtype.bits / 8);
@@ -348,7 +348,7 @@ void pipeline::finish(stage& at, cell& of) {
 }
 
 void pipeline::hand_out(velo_executor_call& call, cell& of, const buffer& made) const {
-  const std::int64_t width = values_.model.hidden;
+  const std::int64_t width = stages_.front().part.width();
   of.shape[1] = width;
   of.shape[0] = is_dry_ ? 0 : made.bytes() / (width * (type_.bits / 8));
   velo_tensor& out = call.outputs[0];

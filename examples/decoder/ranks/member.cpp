@@ -42,6 +42,7 @@ void member::split(const parallel_settings& how, bool ties_ends) {
   ranks_of_copy_ = static_cast<int>(how.ranks_of_copy());
   velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
   desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies();
+  desc.tp_x = how.tp_x;
   const velo::topology all = velo::topology::create(desc);
   const auto ranks_of = [&](const char* family, const velo_topology_place& at) {
     std::vector<std::int32_t> ranks(static_cast<std::size_t>(ranks_));
@@ -54,16 +55,21 @@ void member::split(const parallel_settings& how, bool ties_ends) {
     const auto count = static_cast<std::int32_t>(ranks.size());
     return count == 1 ? velo::group() : group_.part(ranks.data(), count, &part);
   };
-  const auto join = [&](part& of, const char* family) {
+  const auto join = [&](part& of, const char* family, const char* label) {
     const velo_topology_place at = all.place(family, rank_);
     if (at.group < 0) return;
     const std::vector<std::int32_t> ranks = ranks_of(family, at);
-    of = {group_of(family, ranks), static_cast<int>(at.position), static_cast<int>(ranks.size())};
+    of = {group_of(label, ranks), static_cast<int>(at.position), static_cast<int>(ranks.size())};
   };
-  join(stages_, "pp");
-  join(tensor_, "tp");
-  join(context_ranks_, "cp");
-  if (ties_ends) join(tied_ends_, "embedding");
+  join(stages_, "pp", "pp");
+  join(tensor_, "tp", "tp");
+  join(context_ranks_, "cp", "cp");
+  if ((in_two_ = how.in_two())) {
+    join(tensor_x_, "nd1-dim1", "tp-x");
+    join(tensor_y_, "nd1-dim2", "tp-y");
+    join(attention_, "tp-y-cp", "tp-y-cp");
+  }
+  if (ties_ends) join(tied_ends_, "embedding", "embedding");
   std::vector<std::int32_t> sharing = ranks_of("dp-cp", all.place("dp-cp", rank_));
   const int mirror = (stages() - 1 - 2 * stage()) * ranks_of_stage();
   const std::size_t here = sharing.size();
@@ -134,8 +140,9 @@ std::vector<std::string> member::collect_texts(const std::string& mine) const {
 }
 
 void member::abort() const noexcept {
-  for (const velo::group* each : {&group_, &stages_.group, &tensor_.group, &context_ranks_.group,
-                                  &tied_ends_.group, &data_parallel_group_})
+  for (const velo::group* each :
+       {&group_, &stages_.group, &tensor_.group, &tensor_x_.group, &tensor_y_.group,
+        &context_ranks_.group, &attention_.group, &tied_ends_.group, &data_parallel_group_})
     if (*each) velo_group_abort(*each);
 }
 

@@ -53,6 +53,12 @@ class member {
   };
   const part& tensor_ranks() const { return tensor_; }
   const part& context_ranks() const { return context_ranks_; }
+  // Of tensor ranks in two dimensions x and y (hidden_parallel.hpp) those along x and those along
+  // y; in one dimension all of them are along x.
+  const part& tensor_ranks_x() const { return in_two_ ? tensor_x_ : tensor_; }
+  const part& tensor_ranks_y() const { return tensor_y_; }
+  // The ranks that have rows of the same windows in attention: context ranks, and those along y.
+  const part& attention_ranks() const { return in_two_ ? attention_ : context_ranks_; }
   // The first and the last stage of this copy, if they share an embedding and this is one of them.
   const part& tied_ends() const { return tied_ends_; }
 
@@ -95,7 +101,8 @@ class member {
   velo::context context_;
   profile profile_;
   velo::group group_;
-  part tensor_, context_ranks_, stages_, tied_ends_;
+  part tensor_, tensor_x_, tensor_y_, context_ranks_, attention_, stages_, tied_ends_;
+  bool in_two_ = false;
   velo::group data_parallel_group_;  // empty: it is group_
   velo::stream link_;
   int rank_ = 0, ranks_ = 1, ranks_of_copy_ = 1;

@@ -39,6 +39,7 @@ weights make_weights(member& rank, const settings& values, const stage_plan* pla
   holding held = plan != nullptr ? plan->held_by(rank.stage()) : holding::all(values.model);
   held.tensor_rank = tensor.rank;
   held.tensor_ranks = tensor.ranks;
+  held.tensor_x = static_cast<int>(values.parallel.tp_x);
   return weights(rank, values.model, held, sharded(), narrow);
 }
 
@@ -76,8 +77,9 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
   model_.emplace(memory_, rank.context(), weights_, values.model, parallel_, true,
                  stage_range{0, static_cast<std::size_t>(values.model.layers)});
   model_->recompute(recompute_);
+  const sequence_share& share = parallel_->context.of_window();
   batch_.emplace(memory_, values.model.layers,
-                 batch_shape{windows_here(), parallel_->context.of_window().rows.count()},
+                 batch_shape{windows_here(), share.rows.count(), share.all_rows()},
                  values.data.has_documents());
   batch_->swap = activation_swap_.get();
   batch_->swapped = *modules_in(values.memory.swap_modules);
@@ -328,7 +330,7 @@ void trainer::write_windows(const window* all, std::int64_t count, class activat
   hand_over(into);
 }
 
-// Copies this rank's rows of the windows written.
+// Copies the rows of the windows written that this rank has.
 void trainer::hand_over(class activations& into) const {
   const context_parallel& context = parallel_->context;
   if (into.documents && writer_.windows() > 0) {
@@ -336,10 +338,17 @@ void trainer::hand_over(class activations& into) const {
     of.ends = writer_.ends();
     of.share = context.of_documents(of.ends);
     writer_.copy_positions(of.share.rows, reinterpret_cast<std::int32_t*>(of.positions.data()));
-    writer_.copy_symbols(of.share.rows, into.inputs(), into.targets());
+    copy_symbols(of.share, into);
     return;
   }
-  writer_.copy_symbols(context.of_window().rows, into.inputs(), into.targets());
+  copy_symbols(context.of_window(), into);
+}
+
+void trainer::copy_symbols(const sequence_share& share, class activations& into) const {
+  if (share.along_y.empty()) return writer_.copy_symbols(share.rows, into.inputs(), into.targets());
+  std::int32_t* inputs = into.inputs();
+  for (const held_rows& each : share.along_y) inputs = writer_.copy_inputs(each, inputs);
+  writer_.copy_targets(share.rows, into.targets());
 }
 
 void trainer::write_gradients() {

@@ -19,7 +19,9 @@ class weight_layout::tensor_cuts {
   };
 
   tensor_cuts(const model_settings& m, const holding& held)
-      : all_(velo::sharding::create(topology_of(held))), rank_(held.tensor_rank) {
+      : all_(velo::sharding::create(topology_of(held))),
+        rank_(held.tensor_rank),
+        in_two_(held.tensor_x > 0) {
     const std::int64_t groups = m.kv_heads, kv = groups * m.head_dim();
     add("q_proj.weight", {m.hidden, m.hidden}, {0, groups});
     add("k_proj.weight", {kv, m.hidden}, {0, groups});
@@ -43,7 +45,8 @@ class weight_layout::tensor_cuts {
   }
 
  private:
-  // A dimension, cut between units of the same size; without units: of no cut.
+  // A dimension, cut between units of the same size; without units: of no cut. In two dimensions
+  // ranks along x cut it, and those along y the other one, or a norm's only one.
   struct cut {
     std::int64_t dimension = 0, units = 0;
   };
@@ -51,19 +54,25 @@ class weight_layout::tensor_cuts {
   static velo::topology topology_of(const holding& held) {
     velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
     desc.tp = held.tensor_ranks;
+    desc.tp_x = held.tensor_x;
     return velo::topology::create(desc);
   }
 
   void add(const char* name, std::vector<std::int64_t> whole, cut along) {
-    const velo_sharding_block block = {whole[static_cast<std::size_t>(along.dimension)],
-                                       along.units, 1};
-    const velo_sharding_cut over = {"tp", along.dimension, &block, 1, nullptr, 0};
+    const bool norm = along.units == 0;
+    const std::int64_t other = norm ? 0 : 1 - along.dimension;
+    const auto size = [&](std::int64_t i) { return whole[static_cast<std::size_t>(i)]; };
+    const velo_sharding_block block = {size(along.dimension), along.units, 1},
+                              across = {size(other), size(other), 1};
+    std::vector<velo_sharding_cut> all;
+    if (!norm) all.push_back({in_two_ ? "tp_x" : "tp", along.dimension, &block, 1, nullptr, 0});
+    if (in_two_) all.push_back({"tp_y", other, &across, 1, nullptr, 0});
     velo_sharding_parameter weight = VELO_SHARDING_PARAMETER_INIT;
     weight.name = name;
     weight.ndim = static_cast<std::int32_t>(whole.size());
     weight.shape = whole.data();
-    weight.cuts = &over;
-    weight.cut_count = along.units > 0 ? 1 : 0;
+    weight.cuts = all.data();
+    weight.cut_count = static_cast<std::int64_t>(all.size());
     const std::int64_t index = all_.add(weight);
     part made{std::move(whole), {}, {}};
     const velo_sharding_piece piece = all_.piece(index, rank_, 0);
@@ -76,6 +85,7 @@ class weight_layout::tensor_cuts {
 
   velo::sharding all_;
   std::int64_t rank_;
+  bool in_two_;
   std::vector<std::pair<std::string, part>> parts_;
 };
 
@@ -101,9 +111,10 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
             m.head_dim(),
             rows_of("gate_proj.weight"),
             cuts.of("lm_head.weight").begin[0],
-            rows_of("lm_head.weight")};
+            rows_of("lm_head.weight"),
+            cuts.of("norm.weight").shape[0]};
 
-  const bool ties = m.tied && held.head, copy = held.tensor_rank > 0;
+  const bool ties = m.tied && held.head, copy = held.place_x() > 0;
   numbered_ = 7 * layers.size() + (m.tied ? 1 : 2);  // behind the matrices
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     const std::string name = of_layer(layer);

@@ -7,8 +7,9 @@
 // gate and up of the feed-forward block; in files each has Hugging Face's name. Matrices are stored
 // [out, in]. A rank that holds a part of the model has the row of that part: some layers, and with
 // tensor ranks a part of each matrix, cut by velo_sharding along the outputs of projections, gate,
-// up, embedding and head, and along the inputs of those that lead back to the residual stream.
-// A layer that shares keys and values with the one before it has the projection of queries alone.
+// up, embedding and head, and along the inputs of those that lead back to the residual stream; in
+// two dimensions (hidden_parallel.hpp) along both, and norms too. A layer that shares keys and
+// values with the one before it has the projection of queries alone.
 #pragma once
 
 #include <algorithm>
@@ -82,6 +83,10 @@ struct holding {
   std::vector<bool> layers;  // by layer
   bool embedding, head;
   int tensor_rank = 0, tensor_ranks = 1;
+  int tensor_x = 0;  // tensor ranks along x, in two dimensions; 0: in one
+
+  // The rank's place along x; in one dimension all tensor ranks are along it.
+  int place_x() const { return tensor_x > 0 ? tensor_rank % tensor_x : tensor_rank; }
 
   static holding all(const model_settings& model) {
     return {std::vector<bool>(static_cast<std::size_t>(model.layers), true), true, true};
@@ -92,6 +97,7 @@ struct holding {
 struct part_widths {
   std::int64_t heads, kv_heads, head_dim, inner;
   std::int64_t vocab_begin, vocab;
+  std::int64_t hidden;  // columns of the residual stream
 
   std::int64_t attended() const { return heads * head_dim; }
   // Queries, keys and values of a token, side by side.

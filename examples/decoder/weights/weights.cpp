@@ -199,7 +199,7 @@ std::vector<range> weights::counted(const std::vector<range>& own) const {
 }
 
 velo::tensor_view weights::embedding_gradient() const {
-  return gradient(layout_.embedding, {layout_.widths.vocab, model_.hidden});
+  return gradient(layout_.embedding, {layout_.widths.vocab, layout_.widths.hidden});
 }
 
 velo::tensor_view weights::norm_gradients() const {

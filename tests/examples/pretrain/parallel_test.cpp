@@ -30,6 +30,21 @@ TEST_CASE("a model that ranks share has the same bits on threads and processes")
   CHECK(get(w / "local.st").size() > 10000);
 }
 
+TEST_CASE("tensor ranks in two dimensions have the same bits on threads and processes") {
+  workplace w;
+  for (const char* transport : {"local", "shm"}) {
+    const outcome done = ended(
+        0,
+        w.run({"--tp", "4", "--tp_x", "2", "--cp_algorithm", "all_gather"},
+              {"--transport", transport, "--log", w / transport, "--out", w / transport + ".out"}));
+    CHECK_THAT(done.text,
+               Contains("matrices cut over 4 ranks, 2 by 2, and activations both ways") &&
+                   Contains("attention over 2 ranks: all_gather"));
+  }
+  CHECK(w.losses("local") == w.losses("shm"));
+  check_same_state(w / "local.out/checkpoint/", w / "shm.out/checkpoint/");
+}
+
 TEST_CASE("what ranks that share a model began any others go on with") {
   workplace w;
   const auto run = [&](std::vector<std::string> more) {
@@ -40,7 +55,9 @@ TEST_CASE("what ranks that share a model began any others go on with") {
   ended(0, run({"--log", w / "log", "--cp", "2", "--tp", "2", "--stop_after", "2"}));
   ended(0, run_program({"--resume", w / "out", "--tp", "1", "--cp", "4", "--cp_algorithm", "hybrid",
                         "--cp_ulysses", "2", "--stop_after", "3"}));
-  ended(0, run_program({"--resume", w / "out", "--cp", "1", "--pp", "2"}));
+  ended(0, run_program({"--resume", w / "out", "--tp", "4", "--tp_x", "2", "--cp", "1",
+                        "--stop_after", "4"}));
+  ended(0, run_program({"--resume", w / "out", "--tp", "1", "--pp", "2"}));
   compare_logs(w.losses("whole"), w.losses("log"));
 }
 

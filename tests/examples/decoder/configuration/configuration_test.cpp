@@ -142,6 +142,55 @@ TEST_CASE("what cannot be recomputed is refused") {
   CHECK_THAT(memory(R"("memory_budget": "1G")"), Contains("memory_budget must be an integer"));
 }
 
+TEST_CASE("tensor ranks in two dimensions that no rank could have are refused") {
+  const auto parallel = [](const std::string& inside) {
+    return refusal(R"({"parallel": {)" + inside + "}}");
+  };
+  CHECK(parallel(R"("tp": 8, "tp_x": 2, "cp_algorithm": "all_gather")") == "accepted");
+  CHECK(parallel(R"("tp": 3, "tp_x": 1)") == "accepted");
+  CHECK_THAT(parallel(R"("tp_x": 1)"), Contains("tp_x = 1 is of ranks that share matrices, not"));
+  CHECK_THAT(parallel(R"("tp": 4, "tp_x": 3)"), Contains("tp_x = 3 must be a divisor of tp = 4"));
+  CHECK_THAT(parallel(R"("tp": 2, "tp_x": 4)"), Contains("tp_x = 4 must be a divisor of tp = 2"));
+  CHECK_THAT(parallel(R"("tp": 8, "tp_x": 4)"), Contains("kv_heads = 2 must be at least tp_x = 4"));
+  CHECK_THAT(parallel(R"("tp": 2, "tp_x": 2, "cp_algorithm": "ulysses")"),
+             Contains("is of ranks that share windows, not with cp = 1"));
+  CHECK_THAT(parallel(R"("tp": 8, "tp_x": 2, "cp_window": 3)"),
+             Contains("cp_window = 3 must be a divisor of the ring, 4"));
+  CHECK_THAT(parallel(R"("tp": 2, "tp_x": 1, "sequence_parallel": true)"),
+             Contains("sequence_parallel = true is of matrices that are cut one way, not with"));
+  CHECK_THAT(refusal(R"({"parallel": {"tp": 512, "tp_x": 1}})"),
+             Contains("hidden = 256 must be at least 512, which is tp / tp_x, with tp_x = 1"));
+  CHECK_THAT(refusal(R"({"data": {"sequence": 7}, "parallel": {"tp": 4, "tp_x": 1, "cp": 2}})"),
+             Contains("sequence = 7 must be at least 8, which is cp * tp / tp_x, with tp_x = 1"));
+  CHECK_THAT(refusal(R"({"data": {"documents": "lines"}, "memory": {"plan": true},
+                         "parallel": {"tp": 2, "tp_x": 1}})"),
+             Contains("plan = true is of ranks with as many rows in each step, not with tp_x"));
+  CHECK_THAT(refusal(R"({"memory": {"recompute": "full", "distribute_saved_activations": true},
+                         "parallel": {"tp": 2, "tp_x": 2}})"),
+             Contains("is of rows that all ranks have, not with tp_x = 2"));
+}
+
+TEST_CASE("flags that leave one tensor rank drop the settings of more from a file") {
+  const auto with = [](const char* flag, const char* value) {
+    configuration c;
+    c.read_text(R"({"model": {"kv_heads": 4},
+                    "parallel": {"tp": 4, "tp_x": 2, "cp_algorithm": "all_gather"}})",
+                "c.json");
+    c.set(flag, value);
+    c.check();
+    return c.values.parallel;
+  };
+  CHECK(with("tp", "1").tp_x == 0);
+  CHECK(with("tp", "1").cp_algorithm == "ring");
+  CHECK(with("tp", "2").cp_algorithm == "ring");  // 2 by 1
+  CHECK(with("tp_x", "0").cp_algorithm == "ring");
+  CHECK(with("tp_x", "1").cp_algorithm == "all_gather");
+  configuration one;
+  one.read_text(R"({"parallel": {"cp_algorithm": "all_gather"}})", "c.json");
+  one.set("tp", "2");
+  CHECK_THROWS_WITH(one.check(), Contains("is of ranks that share windows, not with cp = 1"));
+}
+
 TEST_CASE("a warm-up that nobody asked for ends with a run that is shorter") {
   configuration c;
   c.set("steps", "5");

@@ -139,6 +139,48 @@ const std::vector<layout>& layouts() {
          s.model.heads = s.model.kv_heads = 6;
          s.run.zero = true;
        }},
+      {"tp 2 by 1", 2, [](settings& s) { s.parallel.tp = s.parallel.tp_x = 2; }},
+      {"tp 1 by 5, hidden and rows uneven", 5,
+       [](settings& s) { s.parallel.tp = 5, s.parallel.tp_x = 1; }},
+      {"tp 2 by 2, heads and inner uneven, two copies that share the optimizer", 8,
+       [](settings& s) {
+         s.parallel.tp = 4, s.parallel.tp_x = 2;
+         s.run.zero = true;
+       }},
+      {"tp 2 by 2, pp 2", 8,
+       [](settings& s) { s.parallel.tp = 4, s.parallel.tp_x = s.parallel.pp = 2; }},
+      {"tp 2 by 1, cp 2", 4,
+       [](settings& s) { s.parallel.tp = s.parallel.tp_x = s.parallel.cp = 2; }},
+      {"tp 2 by 2, cp 2 by hybrid that keeps keys and values", 8,
+       [](settings& s) {
+         s.parallel.tp = 4, s.parallel.tp_x = s.parallel.cp = 2;
+         s.parallel.cp_algorithm = "hybrid", s.parallel.cp_ulysses = 2;
+         s.parallel.cp_kv_cache = "full", s.parallel.cp_kv_interval = 1;
+         s.model.heads = s.model.kv_heads = 6;
+       }},
+      {"tied, tp 3 by 2, all recomputed", 6,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.tp = 6, s.parallel.tp_x = 3;
+         s.memory.recompute = "full";
+       }},
+      {"tied over 2 stages, tp 2 by 2", 8,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.tp = 4, s.parallel.tp_x = s.parallel.pp = 2;
+       }},
+      {"shared keys, tp 2 by 2, cp 2, all recomputed", 8,
+       [](settings& s) {
+         s.model.kv_share = 2;
+         s.parallel.tp = 4, s.parallel.tp_x = s.parallel.cp = 2;
+         s.memory.recompute = "full";
+       }},
+      {"documents, tp 2 by 2, two stages by dualpipev", 8,
+       [](settings& s) {
+         s.data.documents = "lines", s.data.sequence = 90;
+         s.parallel.tp = 4, s.parallel.tp_x = s.parallel.pp = 2;
+         s.parallel.pipeline = "dualpipev";
+       }},
       {"tied, tp 2 with rows cut, cp 3", 6,
        [](settings& s) {
          s.model.tied = true;
@@ -269,6 +311,7 @@ const std::vector<std::vector<std::string>> choices = {
     {"none", "full", "selective", "activation", "norm"},        // recompute
     {"whole", "cut"},                                           // rows between matrices
     {"whole", "sharded"},                                       // optimizer
+    {"0", "1", "2"},                                            // tp_x
 };
 using chosen = std::vector<std::size_t>;
 
@@ -278,24 +321,27 @@ std::optional<settings> layout_of(settings s, const chosen& which) {
   auto& p = s.parallel;
   p.tp = std::stoll(value(0)), p.cp = std::stoll(value(1)), p.pp = std::stoll(value(2));
   if (8 % p.ranks_of_copy() != 0 || s.data.batch % (8 / p.ranks_of_copy()) != 0) return {};
+  p.tp_x = std::stoll(value(9));
+  if (p.in_two() && (p.tp == 1 || p.tp % p.tp_x != 0)) return {};
+  const std::int64_t heads = 8 / (p.in_two() ? p.tp_x : p.tp), sharing = p.attention_ranks();
   const std::string algorithm = value(3);
   p.cp_algorithm = algorithm == "double" ? "ring" : algorithm;
   p.cp_window = algorithm == "double" ? 2 : 1;
   p.cp_ulysses = algorithm == "hybrid" ? 2 : 1;
   p.cp_kv_cache = value(4);
   const bool ring = p.cp_algorithm == "ring" || p.cp_algorithm == "hybrid";
-  if (p.cp == 1 && (which[3] != 0 || which[4] != 0)) return {};
-  if (p.cp == 2 && (algorithm == "double" || algorithm == "hybrid")) return {};
+  if (sharing == 1 && (which[3] != 0 || which[4] != 0)) return {};
+  if (sharing == 2 && (algorithm == "double" || algorithm == "hybrid")) return {};
   if (!ring && which[4] != 0) return {};
-  if (algorithm == "ulysses" && 8 / p.tp < p.cp) return {};
-  if (algorithm == "hybrid" && 8 / p.tp < p.cp_ulysses) return {};
+  if (algorithm == "ulysses" && heads < sharing) return {};
+  if (algorithm == "hybrid" && heads < p.cp_ulysses) return {};
   p.pipeline = value(5);
   const bool two_chunks = p.pipeline == "zbv" || p.pipeline == "dualpipev";
   if (p.pp == 1 && which[5] != 0) return {};
   if (p.pp == 4 && two_chunks) return {};
   s.memory.recompute = value(6);
   p.sequence_parallel = value(7) == "cut";
-  if (p.tp == 1 && p.sequence_parallel) return {};
+  if ((p.tp == 1 || p.in_two()) && p.sequence_parallel) return {};
   s.run.zero = value(8) == "sharded";
   s.run.ranks = 8;
   return s;
@@ -303,10 +349,11 @@ std::optional<settings> layout_of(settings s, const chosen& which) {
 
 std::string text_of(const settings& s) {
   const auto& p = s.parallel;
-  return "tp " + std::to_string(p.tp) + ", cp " + std::to_string(p.cp) + ", pp " +
-         std::to_string(p.pp) + ", " + p.cp_algorithm + " " + std::to_string(p.cp_window) + ", " +
-         p.cp_kv_cache + ", " + p.pipeline + ", " + s.memory.recompute + ", rows cut " +
-         std::to_string(p.sequence_parallel) + ", zero " + std::to_string(s.run.zero);
+  return "tp " + std::to_string(p.tp) + " by " + std::to_string(p.tp_x) + ", cp " +
+         std::to_string(p.cp) + ", pp " + std::to_string(p.pp) + ", " + p.cp_algorithm + " " +
+         std::to_string(p.cp_window) + ", " + p.cp_kv_cache + ", " + p.pipeline + ", " +
+         s.memory.recompute + ", rows cut " + std::to_string(p.sequence_parallel) + ", zero " +
+         std::to_string(s.run.zero);
 }
 
 using pair_of_values = std::array<std::size_t, 4>;  // a choice and its value, twice
@@ -374,7 +421,7 @@ TEST_CASE("ranks that share a model have the losses and gradients of one rank") 
 TEST_CASE("pairs of cuts, orders and recompute have the losses and gradients of one rank") {
   const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
   const std::int64_t steps = is_long ? 20 : 2;
-  const auto count = is_long ? std::size_t{400} : std::size_t{8};
+  const auto count = is_long ? std::size_t{400} : std::size_t{10};
   settings base = small_model();
   base.model.heads = base.model.kv_heads = 8;
   base.model.kv_share = GENERATE(0, 2);
@@ -391,8 +438,11 @@ TEST_CASE("a layout has the same bits each time, with any threads and recompute"
   settings s = small_model();
   s.data.documents = GENERATE("false", "lines");
   s.model.kv_share = GENERATE(0, 2);
-  s.parallel.tp = s.parallel.cp = 2, s.parallel.sequence_parallel = true;
-  s.run.ranks = 4;
+  s.parallel.tp = 2, s.run.ranks = 4;
+  if (GENERATE(false, true))
+    s.parallel.tp = 4, s.parallel.tp_x = 2;
+  else
+    s.parallel.cp = 2, s.parallel.sequence_parallel = true;
   const outcome first = train_for(3, s);
   CHECK(train_for(3, s) == first);
   s.run.threads = 2;

@@ -25,7 +25,7 @@ settings some_model(const char* dtype) {
 struct share {
   double parameters, updated;  // updated: with a sharded optimizer its part
   double rows, tokens;         // of a micro-batch: of the residual stream, between matrices
-  double heads, kv_heads, inner, vocab;
+  double heads, kv_heads, inner, vocab, hidden;
 };
 
 double part(std::int64_t all, std::int64_t index, std::int64_t of) {
@@ -40,28 +40,31 @@ double layers_with_keys(const decoder::model_settings& m) {
 // Without stages.
 share share_of(const settings& s, int rank) {
   const auto& [m, d, o, sch, mem, p, r] = s;
-  const std::int64_t tensor = rank % p.tp, copies = r.ranks / p.ranks_of_copy();
+  const std::int64_t x_ranks = p.in_two() ? p.tp_x : p.tp, y_ranks = p.tp / x_ranks;
+  const std::int64_t x = rank % x_ranks, y = rank % p.tp / x_ranks;
+  const std::int64_t copies = r.ranks / p.ranks_of_copy();
   const auto size = [](std::int64_t x) { return static_cast<double>(x); };
   share one{};
-  one.kv_heads = part(m.kv_heads, tensor, p.tp);
+  one.kv_heads = part(m.kv_heads, x, x_ranks);
   one.heads = one.kv_heads * size(m.heads / m.kv_heads);
-  one.inner = part(m.inner, tensor, p.tp);
-  one.vocab = part(m.vocab, tensor, p.tp);
-  const double hidden = size(m.hidden), width = size(m.head_dim());
+  one.inner = part(m.inner, x, x_ranks);
+  one.vocab = part(m.vocab, x, x_ranks);
+  one.hidden = part(m.hidden, y, y_ranks);
+  const double hidden = one.hidden, width = size(m.head_dim());
   const double layer = hidden * (2 * one.heads * width + 3 * one.inner + 2);
   const double keys = hidden * 2 * one.kv_heads * width;
   one.parameters =
       size(m.layers) * layer + layers_with_keys(m) * keys + hidden * (2 * one.vocab + 1);
   one.updated = one.parameters / (r.zero ? size(copies * p.cp) : 1);
-  one.tokens = size(d.batch / copies * d.sequence / p.cp);
-  one.rows = p.sequence_parallel ? one.tokens / size(p.tp) : one.tokens;
+  const double all = size(d.batch / copies * d.sequence / p.cp);
+  one.tokens = all / size(y_ranks);
+  one.rows = p.sequence_parallel || p.in_two() ? all / size(x_ranks) : all;
   return one;
 }
 
 // The tensors that activations.hpp lists, at the end of the forward pass.
 double activations_of(const settings& s, const share& one, double kept) {
-  const double element = s.model.dtype == "f32" ? 4 : 2,
-               hidden = static_cast<double>(s.model.hidden);
+  const double element = s.model.dtype == "f32" ? 4 : 2, hidden = one.hidden;
   const double width = static_cast<double>(s.model.head_dim());
   const double stream = 4 * hidden * element + 2 * 4;
   const double between = (2 * one.heads * width + 3 * one.inner) * element;
@@ -137,6 +140,13 @@ TEST_CASE("each rank has the memory of its part of a model") {
        }},
       {"tp 3 with rows cut, two copies", "bf16", 6,
        [](settings& s) { s.parallel.tp = 3, s.parallel.sequence_parallel = true; }},
+      {"tp 4 by 2, uneven heads", "bf16", 8,
+       [](settings& s) { s.parallel.tp = 8, s.parallel.tp_x = 4; }},
+      {"tp 2 by 2, cp 2 that shares the optimizer", "f32", 8,
+       [](settings& s) {
+         s.parallel.tp = 4, s.parallel.tp_x = s.parallel.cp = 2;
+         s.run.zero = true;
+       }},
   };
   for (const layout& each : layouts) {
     settings s = some_model(each.dtype);

@@ -38,9 +38,9 @@ parts parts_shown(const std::string& text, int rank) {
   return all;
 }
 
-parts parts_held(const model_settings& m, int rank, int ranks) {
+parts parts_held(const model_settings& m, int rank, int ranks, int along_x) {
   decoder::holding held = decoder::holding::all(m);
-  held.tensor_rank = rank, held.tensor_ranks = ranks;
+  held.tensor_rank = rank, held.tensor_ranks = ranks, held.tensor_x = along_x;
   parts all;
   for (const decoder::weight_slice& each : decoder::weight_layout(m, held).slices)
     for (std::size_t i = 0; i < each.shape.size(); ++i)
@@ -56,12 +56,16 @@ TEST_CASE("the parts of tensor ranks are those that velo sharding shows") {
   m.kv_share = GENERATE(0, 2);
   const temporary folder;
   const std::string config = config_in(folder, m);
-  for (const int ranks : {1, 2, 3}) {
-    const auto shown = run_velo("sharding " + config + " --json --tp " + std::to_string(ranks));
+  // Tensor ranks, and those along x; 0: in one dimension.
+  for (const auto& [ranks, along_x] :
+       {std::pair(1, 0), {2, 0}, {3, 0}, {2, 1}, {2, 2}, {4, 2}, {6, 3}, {5, 1}}) {
+    const std::string in_two = along_x == 0 ? "" : " --tp-x " + std::to_string(along_x);
+    const auto shown =
+        run_velo("sharding " + config + " --json --tp " + std::to_string(ranks) + in_two);
     REQUIRE(shown.code == 0);
     for (int rank = 0; rank < ranks; ++rank) {
-      INFO(rank << " of " << ranks);
-      CHECK(parts_shown(shown.out, rank) == parts_held(m, rank, ranks));
+      INFO(rank << " of " << ranks << ", " << along_x << " along x");
+      CHECK(parts_shown(shown.out, rank) == parts_held(m, rank, ranks, along_x));
     }
   }
 }

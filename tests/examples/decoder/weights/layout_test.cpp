@@ -36,10 +36,11 @@ TEST_CASE("weights do not overlap, fused ones lie end to end, and norms come fir
 TEST_CASE("runs of any piece of a weight are those of the whole that lie in it") {
   model_settings m;
   m.hidden = 24, m.heads = 4, m.kv_heads = 2, m.inner = 36, m.vocab = 261, m.layers = 1;
-  for (const int ranks : {1, 2})
+  for (const int ranks : {1, 2, 4})
     for (int rank = 0; rank < ranks; ++rank) {
       holding held = holding::all(m);
       held.tensor_ranks = ranks, held.tensor_rank = rank;
+      if (ranks == 4) held.tensor_x = 2;
       for (const weight_slice& slice : weight_layout(m, held).slices) {
         INFO(slice.name << ", rank " << rank << " of " << ranks);
         using run = std::pair<std::int64_t, std::int64_t>;  // an element's places
