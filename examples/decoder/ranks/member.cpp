@@ -85,23 +85,24 @@ void member::barrier() const {
   if (ranks_ > 1) group_.barrier(stream());
 }
 
-// A number of each rank, in rank order.
+// A number of each of several ranks, in rank order.
 template <class T>
 std::vector<T> member::gathered(T mine) const {
-  std::vector<T> all(static_cast<std::size_t>(ranks_), mine);
-  if (ranks_ > 1)
-    group_.all_gather(stream(), velo::tensor_view(&mine, {}),
-                      velo::tensor_view(all.data(), {ranks_}));
+  std::vector<T> all(static_cast<std::size_t>(ranks_));
+  group_.all_gather(stream(), velo::tensor_view(&mine, {}),
+                    velo::tensor_view(all.data(), {ranks_}));
   return all;
 }
 
 // Adds in rank order, as post_validation.hpp does, on any hosts.
 double member::sum(double mine) const {
+  if (ranks_ == 1) return mine;
   const std::vector<double> all = gathered(mine);
   return std::accumulate(all.begin() + 1, all.end(), all[0]);
 }
 
 std::int64_t member::max(std::int64_t mine) const {
+  if (ranks_ == 1) return mine;
   const std::vector<std::int64_t> all = gathered(mine);
   return *std::max_element(all.begin(), all.end());
 }
