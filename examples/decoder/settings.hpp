@@ -5,6 +5,7 @@
 // ordinary cores. option_table.cpp names, explains and bounds each of them, once.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -107,6 +108,10 @@ struct parallel_settings {
   std::int64_t ranks_of_copy() const { return tp * cp * pp; }
   bool in_two() const { return tp_x > 0; }  // tensor parallel in two dimensions
   std::int64_t tp_y() const { return in_two() ? tp / tp_x : 1; }
+  // Of the tensor ranks that cut the heads, those that have the same ones of keys and values.
+  std::int64_t ranks_of_key(std::int64_t kv_heads) const {
+    return std::max<std::int64_t>(1, (in_two() ? tp_x : tp) / kv_heads);
+  }
   // Ranks that attention's rows of a window are cut over.
   std::int64_t attention_ranks() const { return cp * tp_y(); }
 };

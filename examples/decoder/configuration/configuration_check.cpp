@@ -168,7 +168,11 @@ void configuration::check_tensor_parallel() const {
   if (p.in_two()) check_two_dimensions();
   const char* const outputs = p.in_two() ? "tp_x" : "tp";
   const std::int64_t ranks = p.in_two() ? p.tp_x : p.tp;
-  if (m.kv_heads < ranks) refuse("kv_heads", "must be at least", outputs);
+  if (m.kv_heads < ranks) {  // several ranks have a head of keys
+    if (ranks % m.kv_heads != 0) refuse("kv_heads", "must be at least, or a divisor of,", outputs);
+    if (m.heads % ranks != 0)
+      refuse("heads", "with fewer kv_heads than ranks must be a multiple of", outputs);
+  }
   if (m.inner < ranks) refuse("inner", "must be at least", outputs);
   if (m.vocab < ranks) refuse("vocab", "must be at least", outputs);
 }

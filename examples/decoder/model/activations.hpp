@@ -164,6 +164,8 @@ class activations {
 
   // Reduces gradients over ranks as the backward pass finishes them; nullptr with one rank.
   const data_parallel* reducer = nullptr;
+  // The backward pass finishes the gradients of layers: it is the last of the step.
+  bool finishes = false;
 
   std::optional<packed_documents> documents;
   // The targets that a mean is over, of all ranks; 0: those of the sequences, as one operator

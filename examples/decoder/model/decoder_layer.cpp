@@ -31,6 +31,8 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
   if (!training) return;
   attention_gain_gradient_ = from.gradient(at.attention_norm, {part_.hidden});
   feed_forward_gain_gradient_ = from.gradient(at.feed_forward_norm, {part_.hidden});
+  keys_gradient_ = from.gradient(at.qkv + part_.attended() * part_.hidden,
+                                 {projected_ - part_.attended(), part_.hidden});
 }
 
 void decoder_layer::refresh(const velo::stream_ref& stream) {

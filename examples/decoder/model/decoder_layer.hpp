@@ -53,6 +53,8 @@ class decoder_layer {
   void backward(const pass& now, buffer& gradient, const buffer& input, layer_activations& kept,
                 bool deferred = false) const;
   void weight_gradients(const pass& now, layer_activations& kept) const;
+  // Sums the finished gradients of keys' and values' projections over the ranks that have them.
+  void sum_key_gradients(const pass& now) const;
 
  private:
   // The tensors that both passes of attention read, and `others`, which some layers keep.
@@ -119,7 +121,7 @@ class decoder_layer {
   std::int64_t projected_;  // width of the projection: of queries, keys and values, or of queries
   linear qkv_, out_, gate_up_, down_;
   velo::tensor_view attention_gain_, feed_forward_gain_;
-  velo::tensor_view attention_gain_gradient_, feed_forward_gain_gradient_;
+  velo::tensor_view attention_gain_gradient_, feed_forward_gain_gradient_, keys_gradient_;
 };
 
 }  // namespace decoder

@@ -51,6 +51,11 @@ void decoder_layer::weight_gradients(const pass& now, layer_activations& kept) c
   kept = {};
 }
 
+void decoder_layer::sum_key_gradients(const pass& now) const {
+  const velo::group* const ranks = now.parallel.key_ranks;
+  if (ranks != nullptr && owns_keys_) ranks->all_reduce(now.stream, keys_gradient_, keys_gradient_);
+}
+
 // Writes the feed-forward block's share of the gradient to `branch`, as attention_backward does for
 // its block.
 void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_view& gradient,

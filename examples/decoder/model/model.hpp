@@ -118,6 +118,7 @@ class model {
   bool inside_group(std::size_t layer) const;
   void free_layer(activations& of, std::size_t layer, kept what) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const;
+  void finish_layer(const pass& now, const activations& of, std::size_t layer) const;
   void bring_back(activations& of, std::size_t layer) const;
   void restore_input(const pass& now, activations& of, std::size_t layer) const;
   void restore_keys(const pass& now, activations& of, std::size_t layer) const;

@@ -104,10 +104,15 @@ void model::weight_gradients(const velo::stream_ref& stream, activations& of) co
   }
   for (std::size_t i = depth_; i-- > 0;) {
     layers_[i].weight_gradients(now, of.layers[i]);
-    if (of.reducer) of.reducer->layer_ready(first_ + i);
+    finish_layer(now, of, i);
   }
   if (begins_) embed_backward(now, of, of.embedded_gradient);
   of.embedded_gradient = {};
+}
+
+void model::finish_layer(const pass& now, const activations& of, std::size_t layer) const {
+  if (of.finishes) layers_[layer].sum_key_gradients(now);
+  if (of.reducer) of.reducer->layer_ready(first_ + layer);
 }
 
 // Waits for the swapped activations of a layer, and begins to copy back those of the layer below.
@@ -150,7 +155,7 @@ void model::layer_backward(const pass& now, activations& of, std::size_t layer, 
   restore_input(now, of, layer);
   layers_[layer].backward(now, gradient, of.residual[layer], of.layers[layer], deferred);
   of.residual[layer] = {};
-  if (of.reducer && !deferred) of.reducer->layer_ready(first_ + layer);
+  if (!deferred) finish_layer(now, of, layer);
 }
 
 }  // namespace decoder

@@ -133,6 +133,9 @@ struct model_parallel {
   tensor_parallel tensor;
   hidden_parallel hidden;
   context_parallel context;
+  // The ranks with the same heads of keys and values, each of which has a part of the sum that is
+  // the gradient of their projections; nullptr: this rank alone.
+  const velo::group* key_ranks = nullptr;
   const velo::group* tied_ends = nullptr;  // the stages whose gradients of an embedding are summed
 };
 

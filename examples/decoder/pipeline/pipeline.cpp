@@ -247,6 +247,13 @@ void pipeline::forward(velo_executor_call& call) {
   swapped_work_ = of.work;
 }
 
+// The stage's last pass to its weights' gradients.
+void pipeline::finish_gradients_in(const stage& at, activations& last) const {
+  if (at.left > 1 || is_dry_) return;
+  last.reducer = reducer_;
+  last.finishes = true;
+}
+
 // Gradients are averaged later over all ranks with the same weights: over copies, and over the
 // chains of each. So every chain computes the mean of its own accumulation / chains micro-batches.
 void pipeline::backward(velo_executor_call& call, bool deferred) {
@@ -256,7 +263,7 @@ void pipeline::backward(velo_executor_call& call, bool deferred) {
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
   const double scale = plan_.chains() / static_cast<double>(values_.data.accumulation);
-  if (!deferred) of.work->reducer = at.left == 1 && !is_dry_ ? reducer_ : nullptr;
+  if (!deferred) finish_gradients_in(at, *of.work);
   buffer given = received(call, of, call.action.stage + 1);
   of.gradient = at.part.backward_stage(stream_, *of.work, scale, std::move(given), deferred);
   if (!at.part.begins()) hand_out(call, of, of.gradient);
@@ -267,7 +274,7 @@ void pipeline::weight(const velo_executor_call& call) {
   if (scores_) return;
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
-  of.work->reducer = at.left == 1 && !is_dry_ ? reducer_ : nullptr;
+  finish_gradients_in(at, *of.work);
   if (late_swap_) of.work->each_deferred([&](buffer& each) { late_swap_->wait(each); });
   at.part.weight_gradients(stream_, *of.work);
   finish(at, of);
@@ -342,6 +349,7 @@ void pipeline::forget() {
 void pipeline::finish(stage& at, cell& of) {
   --at.left;
   of.work->reducer = nullptr;
+  of.work->finishes = false;
   of.work->clear();
   for (buffer& each : of.messages) each = {};
   at.idle.push_back(std::exchange(of.work, nullptr));

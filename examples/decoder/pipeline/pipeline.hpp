@@ -94,6 +94,7 @@ class pipeline {
   void reload(activations& of);
   void settle_offloaded();
   void settle_last_layer();
+  void finish_gradients_in(const stage& at, activations& last) const;
   void finish(stage& at, cell& of);
   void hand_out(velo_executor_call& call, cell& of, const buffer& made) const;
   void released(const velo_action& a);

@@ -116,7 +116,8 @@ bool stage_plan::ties_ends() const {
 void split(member& rank, const settings& values) {
   const parallel_settings& how = values.parallel;
   if (how.ranks_of_copy() > 1)
-    rank.split(how, values.model.tied && how.pp > 1 && stage_plan(values).ties_ends());
+    rank.split(how, values.model.kv_heads,
+               values.model.tied && how.pp > 1 && stage_plan(values).ties_ends());
 }
 
 }  // namespace decoder

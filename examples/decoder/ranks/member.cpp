@@ -38,7 +38,7 @@ void member::join(velo::group group) {
   context_.set("threads", std::to_string(mine).c_str());
 }
 
-void member::split(const parallel_settings& how, bool ties_ends) {
+void member::split(const parallel_settings& how, std::int64_t kv_heads, bool ties_ends) {
   ranks_of_copy_ = static_cast<int>(how.ranks_of_copy());
   velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
   desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies();
@@ -68,6 +68,14 @@ void member::split(const parallel_settings& how, bool ties_ends) {
     join(tensor_x_, "nd1-dim1", "tp-x");
     join(tensor_y_, "nd1-dim2", "tp-y");
     join(attention_, "tp-y-cp", "tp-y-cp");
+  }
+  if (const std::int64_t same = how.ranks_of_key(kv_heads); same > 1) {
+    const char* const family = in_two_ ? "nd1-dim1" : "tp";
+    const velo_topology_place at = all.place(family, rank_);
+    const std::vector<std::int32_t> ranks = ranks_of(family, at);
+    const auto first = ranks.begin() + at.position / same * same;
+    key_ranks_ = {group_of("key-heads", {first, first + same}),
+                  static_cast<int>(at.position % same), static_cast<int>(same)};
   }
   if (ties_ends) join(tied_ends_, "embedding", "embedding");
   std::vector<std::int32_t> sharing = ranks_of("dp-cp", all.place("dp-cp", rank_));
@@ -141,9 +149,9 @@ std::vector<std::string> member::collect_texts(const std::string& mine) const {
 }
 
 void member::abort() const noexcept {
-  for (const velo::group* each :
-       {&group_, &stages_.group, &tensor_.group, &tensor_x_.group, &tensor_y_.group,
-        &context_ranks_.group, &attention_.group, &tied_ends_.group, &data_parallel_group_})
+  for (const velo::group* each : {&group_, &stages_.group, &tensor_.group, &tensor_x_.group,
+                                  &tensor_y_.group, &context_ranks_.group, &attention_.group,
+                                  &key_ranks_.group, &tied_ends_.group, &data_parallel_group_})
     if (*each) velo_group_abort(*each);
 }
 

@@ -59,6 +59,9 @@ class member {
   const part& tensor_ranks_y() const { return tensor_y_; }
   // The ranks that have rows of the same windows in attention: context ranks, and those along y.
   const part& attention_ranks() const { return in_two_ ? attention_ : context_ranks_; }
+  // The tensor ranks that have this one's keys and values, too: several where there are more ranks
+  // than heads of them.
+  const part& key_ranks() const { return key_ranks_; }
   // The first and the last stage of this copy, if they share an embedding and this is one of them.
   const part& tied_ends() const { return tied_ends_; }
 
@@ -77,7 +80,7 @@ class member {
 
   // Cuts each copy over several ranks. With the schedule dualpipe a rank shares the weights of the
   // stage at the same distance from the other end.
-  void split(const parallel_settings& how, bool ties_ends);
+  void split(const parallel_settings& how, std::int64_t kv_heads, bool ties_ends);
   void barrier() const;
   double sum(double mine) const;
   std::int64_t max(std::int64_t mine) const;
@@ -101,7 +104,7 @@ class member {
   velo::context context_;
   profile profile_;
   velo::group group_;
-  part tensor_, tensor_x_, tensor_y_, context_ranks_, attention_, stages_, tied_ends_;
+  part tensor_, tensor_x_, tensor_y_, context_ranks_, attention_, stages_, key_ranks_, tied_ends_;
   bool in_two_ = false;
   velo::group data_parallel_group_;  // empty: it is group_
   velo::stream link_;

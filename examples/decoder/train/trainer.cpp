@@ -214,10 +214,12 @@ double trainer::micro_batches() {
       loss += model_->loss(stream_, *batch_, velo::reduction::mean) / static_cast<double>(pieces);
     }
     memory_.note("backward");
-    batch_->reducer = piece + 1 == pieces ? data_parallel_.get() : nullptr;
+    batch_->finishes = piece + 1 == pieces;
+    batch_->reducer = batch_->finishes ? data_parallel_.get() : nullptr;
     const profile::range here(rank_.profiled(), "backward");
     model_->backward(stream_, *batch_, 1 / static_cast<double>(pieces));
   }
+  batch_->finishes = false;
   batch_->reducer = nullptr;
   return loss;
 }

@@ -5,6 +5,14 @@
 
 namespace decoder {
 
+namespace {
+
+std::int64_t ranks_of_key(const model_settings& m, const holding& held) {
+  return std::max<std::int64_t>(1, held.ranks_x() / m.kv_heads);
+}
+
+}  // namespace
+
 std::int64_t weight_slice::elements() const {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
@@ -22,10 +30,11 @@ class weight_layout::tensor_cuts {
       : all_(velo::sharding::create(topology_of(held))),
         rank_(held.tensor_rank),
         in_two_(held.tensor_x > 0) {
-    const std::int64_t groups = m.kv_heads, kv = groups * m.head_dim();
+    const std::int64_t same = ranks_of_key(m, held), groups = m.kv_heads * same;
+    const std::int64_t kv = m.kv_heads * m.head_dim();
     add("q_proj.weight", {m.hidden, m.hidden}, {0, groups});
-    add("k_proj.weight", {kv, m.hidden}, {0, groups});
-    add("v_proj.weight", {kv, m.hidden}, {0, groups});
+    add("k_proj.weight", {kv, m.hidden}, {0, groups, same});
+    add("v_proj.weight", {kv, m.hidden}, {0, groups, same});
     add("o_proj.weight", {m.hidden, m.hidden}, {1, groups});
     add("gate_proj.weight", {m.inner, m.hidden}, {0, m.inner});
     add("up_proj.weight", {m.inner, m.hidden}, {0, m.inner});
@@ -45,10 +54,11 @@ class weight_layout::tensor_cuts {
   }
 
  private:
-  // A dimension, cut between units of the same size; without units: of no cut. In two dimensions
-  // ranks along x cut it, and those along y the other one, or a norm's only one.
+  // A dimension, cut between units of the same size, of which `same` neighbors are one part of the
+  // weight; without units: of no cut. In two dimensions ranks along x cut it, and those along y the
+  // other one, or a norm's only one.
   struct cut {
-    std::int64_t dimension = 0, units = 0;
+    std::int64_t dimension = 0, units = 0, same = 1;
   };
 
   static velo::topology topology_of(const holding& held) {
@@ -62,7 +72,7 @@ class weight_layout::tensor_cuts {
     const bool norm = along.units == 0;
     const std::int64_t other = norm ? 0 : 1 - along.dimension;
     const auto size = [&](std::int64_t i) { return whole[static_cast<std::size_t>(i)]; };
-    const velo_sharding_block block = {size(along.dimension), along.units, 1},
+    const velo_sharding_block block = {size(along.dimension), along.units, along.same},
                               across = {size(other), size(other), 1};
     std::vector<velo_sharding_cut> all;
     if (!norm) all.push_back({in_two_ ? "tp_x" : "tp", along.dimension, &block, 1, nullptr, 0});
@@ -115,6 +125,7 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
             cuts.of("norm.weight").shape[0]};
 
   const bool ties = m.tied && held.head, copy = held.place_x() > 0;
+  const bool copies_keys = held.place_x() % ranks_of_key(m, held) > 0;
   numbered_ = 7 * layers.size() + (m.tied ? 1 : 2);  // behind the matrices
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     const std::string name = of_layer(layer);
@@ -137,8 +148,8 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
     layer_layout& at = layers[layer];
     at.owns_keys = !m.shares_keys(layer);
     at.qkv = add(here, name + "self_attn.q_proj.weight", cuts);
-    add(here && at.owns_keys, name + "self_attn.k_proj.weight", cuts);
-    add(here && at.owns_keys, name + "self_attn.v_proj.weight", cuts);
+    add(here && at.owns_keys, name + "self_attn.k_proj.weight", cuts, copies_keys);
+    add(here && at.owns_keys, name + "self_attn.v_proj.weight", cuts, copies_keys);
     align();
     at.out = add(here, name + "self_attn.o_proj.weight", cuts);
     align();

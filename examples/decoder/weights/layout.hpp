@@ -8,7 +8,8 @@
 // [out, in]. A rank that holds a part of the model has the row of that part: some layers, and with
 // tensor ranks a part of each matrix, cut by velo_sharding along the outputs of projections, gate,
 // up, embedding and head, and along the inputs of those that lead back to the residual stream; in
-// two dimensions (hidden_parallel.hpp) along both, and norms too. A layer that shares keys and
+// two dimensions (hidden_parallel.hpp) along both, and norms too. Where there are more tensor ranks
+// than heads of keys, neighbors have the projections of the same head. A layer that shares keys and
 // values with the one before it has the projection of queries alone.
 #pragma once
 
@@ -87,6 +88,7 @@ struct holding {
 
   // The rank's place along x; in one dimension all tensor ranks are along it.
   int place_x() const { return tensor_x > 0 ? tensor_rank % tensor_x : tensor_rank; }
+  int ranks_x() const { return tensor_x > 0 ? tensor_x : tensor_ranks; }
 
   static holding all(const model_settings& model) {
     return {std::vector<bool>(static_cast<std::size_t>(model.layers), true), true, true};

@@ -95,7 +95,8 @@ TEST_CASE("what ranks cannot share is refused before they train") {
     CHECK(done.text.find("pretrain: ") == done.text.rfind("pretrain: "));
     CHECK_THAT(done.text, !Contains("loss"));
   };
-  refused({"--tp", "3"}, "kv_heads = 2 must be at least tp = 3");
+  refused({"--tp", "3"}, "kv_heads = 2 must be at least, or a divisor of, tp = 3");
+  refused({"--tp", "8"}, "heads = 4 with fewer kv_heads than ranks must be a multiple of tp = 8");
   refused({"--tp", "2", "--ranks", "3"}, "tp = 2 must divide the 3 ranks");
   refused({"--tp", "2", "--cp", "2", "--ranks", "6"},
           "tp = 2 makes copies of tp * cp * pp = 4 ranks, which must divide the 6 ranks");

@@ -151,7 +151,8 @@ TEST_CASE("tensor ranks in two dimensions that no rank could have are refused") 
   CHECK_THAT(parallel(R"("tp_x": 1)"), Contains("tp_x = 1 is of ranks that share matrices, not"));
   CHECK_THAT(parallel(R"("tp": 4, "tp_x": 3)"), Contains("tp_x = 3 must be a divisor of tp = 4"));
   CHECK_THAT(parallel(R"("tp": 2, "tp_x": 4)"), Contains("tp_x = 4 must be a divisor of tp = 2"));
-  CHECK_THAT(parallel(R"("tp": 8, "tp_x": 4)"), Contains("kv_heads = 2 must be at least tp_x = 4"));
+  CHECK_THAT(parallel(R"("tp": 6, "tp_x": 3)"),
+             Contains("kv_heads = 2 must be at least, or a divisor of, tp_x = 3"));
   CHECK_THAT(parallel(R"("tp": 2, "tp_x": 2, "cp_algorithm": "ulysses")"),
              Contains("is of ranks that share windows, not with cp = 1"));
   CHECK_THAT(parallel(R"("tp": 8, "tp_x": 2, "cp_window": 3)"),

@@ -139,6 +139,33 @@ const std::vector<layout>& layouts() {
          s.model.heads = s.model.kv_heads = 6;
          s.run.zero = true;
        }},
+      {"tp 4, two ranks to a head of keys, rows cut", 4,
+       [](settings& s) {
+         s.model.heads = 8, s.model.kv_heads = 2;
+         s.parallel.tp = 4, s.parallel.sequence_parallel = true;
+       }},
+      {"tp 4, one head of keys, two copies that share the optimizer", 8,
+       [](settings& s) {
+         s.model.heads = 8, s.model.kv_heads = 1;
+         s.parallel.tp = 4;
+         s.run.zero = true;
+       }},
+      {"tp 4, two ranks to a head of keys, two stages by zbh1", 8,
+       [](settings& s) {
+         s.model.heads = 8, s.model.kv_heads = 2;
+         s.parallel.tp = 4, s.parallel.pp = 2, s.parallel.pipeline = "zbh1";
+       }},
+      {"tp 4, two ranks to a head of keys, cp 2 by ulysses, all recomputed", 8,
+       [](settings& s) {
+         s.model.heads = 8, s.model.kv_heads = 2;
+         s.parallel.tp = 4, s.parallel.cp = 2, s.parallel.cp_algorithm = "ulysses";
+         s.memory.recompute = "full";
+       }},
+      {"shared keys, tp 4 by 2, two ranks to a head of keys", 8,
+       [](settings& s) {
+         s.model.heads = 8, s.model.kv_heads = 2, s.model.kv_share = 2;
+         s.parallel.tp = 8, s.parallel.tp_x = 4;
+       }},
       {"tp 2 by 1", 2, [](settings& s) { s.parallel.tp = s.parallel.tp_x = 2; }},
       {"tp 1 by 5, hidden and rows uneven", 5,
        [](settings& s) { s.parallel.tp = 5, s.parallel.tp_x = 1; }},

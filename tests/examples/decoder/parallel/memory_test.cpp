@@ -45,8 +45,13 @@ share share_of(const settings& s, int rank) {
   const std::int64_t copies = r.ranks / p.ranks_of_copy();
   const auto size = [](std::int64_t x) { return static_cast<double>(x); };
   share one{};
-  one.kv_heads = part(m.kv_heads, x, x_ranks);
-  one.heads = one.kv_heads * size(m.heads / m.kv_heads);
+  if (x_ranks > m.kv_heads) {  // some have the same head of keys
+    one.kv_heads = 1;
+    one.heads = size(m.heads / x_ranks);
+  } else {
+    one.kv_heads = part(m.kv_heads, x, x_ranks);
+    one.heads = one.kv_heads * size(m.heads / m.kv_heads);
+  }
   one.inner = part(m.inner, x, x_ranks);
   one.vocab = part(m.vocab, x, x_ranks);
   one.hidden = part(m.hidden, y, y_ranks);
@@ -119,6 +124,11 @@ TEST_CASE("each rank has the memory of its part of a model") {
       {"tp 2", "f32", 2, [](settings& s) { s.parallel.tp = 2; }},
       {"tp 4 with rows cut, uneven heads", "bf16", 4,
        [](settings& s) { s.parallel.tp = 4, s.parallel.sequence_parallel = true; }},
+      {"tp 4, two ranks to a head of keys", "f32", 4,
+       [](settings& s) {
+         s.model.kv_heads = 2;
+         s.parallel.tp = 4;
+       }},
       {"cp 2 by all_gather", "f32", 2,
        [](settings& s) { s.parallel.cp = 2, s.parallel.cp_algorithm = "all_gather"; }},
       {"cp 3 by ulysses that shares the optimizer", "bf16", 3,

@@ -58,7 +58,7 @@ TEST_CASE("the parts of tensor ranks are those that velo sharding shows") {
   const std::string config = config_in(folder, m);
   // Tensor ranks, and those along x; 0: in one dimension.
   for (const auto& [ranks, along_x] :
-       {std::pair(1, 0), {2, 0}, {3, 0}, {2, 1}, {2, 2}, {4, 2}, {6, 3}, {5, 1}}) {
+       {std::pair(1, 0), {2, 0}, {3, 0}, {2, 1}, {2, 2}, {4, 2}, {6, 3}, {5, 1}, {6, 0}, {12, 6}}) {
     const std::string in_two = along_x == 0 ? "" : " --tp-x " + std::to_string(along_x);
     const auto shown =
         run_velo("sharding " + config + " --json --tp " + std::to_string(ranks) + in_two);
