@@ -13,9 +13,9 @@ alignas(64) std::byte nothing[64];
 
 constexpr double seconds_of_search = 1;
 
-velo::pool make_pool() {
+velo::pool make_pool(velo_pool_kind kind) {
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.kind = VELO_POOL_ORDINARY;
+  desc.kind = kind;
   return velo::pool::create(desc);
 }
 
@@ -38,8 +38,8 @@ void buffer::release() {
   data_ = nullptr;
 }
 
-run_memory::run_memory(const memory_settings& asked)
-    : pool_(make_pool()), regions_(make_regions()) {
+run_memory::run_memory(const memory_settings& asked, velo_pool_kind kind)
+    : pool_(make_pool(kind)), regions_(make_regions()) {
   if (!asked.memory_snapshot.empty())
     snapshot_ = std::make_unique<memory_snapshot>(pool_, asked.memory_snapshot);
   if (asked.plan) plan_ = velo::plan::create(0, pool_);

@@ -94,8 +94,9 @@ struct lifetime {
 
 class run_memory {
  public:
-  // Records a trace and a snapshot where the settings ask for them.
-  explicit run_memory(const memory_settings& asked = {});
+  // Records a trace and a snapshot where the settings ask for them. Other processes can read the
+  // memory of a pool of the kind VELO_POOL_SHARED.
+  explicit run_memory(const memory_settings& asked = {}, velo_pool_kind kind = VELO_POOL_ORDINARY);
 
   // Limits the pool to so many bytes from now on.
   void set_limit(std::int64_t bytes) { pool_.set_limit(static_cast<std::uint64_t>(bytes)); }
@@ -121,6 +122,7 @@ class run_memory {
   // The allocator for a context, so that the pool counts its packs and scratch, too.
   velo_allocator allocator() const { return observer_ ? observer_.allocator() : pool_.allocator(); }
   velo_pool_stats stats() const { return pool_.stats(); }
+  velo_pool pool() const { return pool_.get(); }
 
   // Buffers have no memory between these two calls; the second returns their lifetimes.
   void begin_dry_run();

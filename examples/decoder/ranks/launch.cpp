@@ -84,13 +84,16 @@ int on_threads(const settings& values, std::int64_t ranks, const std::function<i
   return codes[0];
 }
 
-// Runs the job in this process, which a launcher started as a rank.
+// Runs the job in this process, which a launcher started as a rank. Ranks of one host read each
+// other's pools in place.
 int as_launched(const settings& values, const char* rank, const std::function<int(member&)>& job,
                 const std::function<void(std::int64_t)>& require_ranks) {
-  member me(values, std::atoi(rank) == 0);
+  member me(values, std::atoi(rank) == 0, VELO_POOL_SHARED);
   {
     const ended_by_signals while_waiting;
-    me.join(velo::group::create(me.context().get()));
+    velo_group_desc desc = VELO_GROUP_DESC_INIT;
+    desc.pool = me.memory().pool();
+    me.join(velo::group::create(me.context().get(), desc));
   }
   if (require_ranks) require_ranks(me.ranks());
   try {

@@ -20,9 +20,9 @@ memory_settings without_records(memory_settings all) {
 
 }  // namespace
 
-member::member(const settings& values, bool leads)
+member::member(const settings& values, bool leads, velo_pool_kind kind)
     : threads_(values.run.threads),
-      memory_(leads ? values.memory : without_records(values.memory)),
+      memory_(leads ? values.memory : without_records(values.memory), kind),
       context_(make_context(values.run, memory_)) {}
 
 void member::join(velo::group group) {

@@ -19,8 +19,10 @@ namespace decoder {
 
 class member {
  public:
-  // The only rank, until it joins a group. It records memory only if it `leads`.
-  explicit member(const settings& values, bool leads = true);
+  // The only rank, until it joins a group. It records memory only if it `leads`. A pool of the kind
+  // VELO_POOL_SHARED is for ranks that are processes.
+  explicit member(const settings& values, bool leads = true,
+                  velo_pool_kind kind = VELO_POOL_ORDINARY);
 
   // Makes this a rank of the group. Its threads are its share of the machine's where the settings
   // leave that open.
