@@ -99,6 +99,7 @@ struct parallel_settings {
   std::string pipeline = "1f1b";     // the kind of schedule
   std::string noop_layers;           // places of the even division that hold no layer: "0,7"
   std::int64_t vpp = 0;              // stages of a rank; 0: as the kind has it
+  std::int64_t sequence_splits = 1;  // of each window, whose passes seq1f1b orders apart
   std::string timeline;
   bool in_advance = false;       // ripipe recomputes all activations
   bool dw_detach = true;         // dualpipe and dualpipev have I and W apart at the end

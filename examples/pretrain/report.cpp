@@ -63,6 +63,8 @@ void say_ranks(console& to, const settings& values, const member& rank) {
     to.say("       windows cut over %lld ranks: %s", static_cast<long long>(p.cp),
            p.cp_algorithm.c_str());
   if (p.pp > 1) to.say("       layers cut over %d ranks: %s", rank.stages(), p.pipeline.c_str());
+  if (p.sequence_splits > 1)
+    to.say("       windows cut into %lld splits", static_cast<long long>(p.sequence_splits));
 }
 
 // Peaks of the purposes, which need not fall together, by the names that snapshots have.

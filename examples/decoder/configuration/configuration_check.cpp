@@ -108,8 +108,8 @@ void configuration::require_fit(std::int64_t ranks) const {
 namespace {
 
 std::vector<const char*> stage_settings() {
-  return {"noop_layers", "vpp",           "timeline",       "in_advance",
-          "dw_detach",   "nanopipe_swap", "post_validation"};
+  return {"noop_layers", "vpp",       "sequence_splits", "timeline",
+          "in_advance",  "dw_detach", "nanopipe_swap",   "post_validation"};
 }
 
 }  // namespace
@@ -288,9 +288,21 @@ void configuration::check_stages() const {
     refuse("dw_detach", "is of dualpipe and dualpipev, not with", "pipeline");
   if (p.nanopipe_swap && p.pipeline != "nanopipe")
     refuse("nanopipe_swap", "is of nanopipe, not with", "pipeline");
-  if (p.pipeline == "seq1f1b")
-    refuse("pipeline", "splits sequences, whose attention cannot add up gradients yet");
+  check_sequence_splits();
   require_pipeline();
+}
+
+void configuration::check_sequence_splits() const {
+  const auto& p = values.parallel;
+  const char* const name = "sequence_splits";
+  if (p.pipeline != "seq1f1b") return require_unset(name, "is of seq1f1b, not with", "pipeline");
+  if (p.sequence_splits == 1) refuse(name, "must be 2 or more, with", "pipeline");
+  if (p.sequence_splits > values.data.sequence) refuse(name, "must not exceed", "sequence");
+  if (p.cp > 1)
+    refuse("pipeline", "splits the windows that context ranks share, so not with", "cp");
+  if (p.tp_y() > 1)
+    refuse("tp_x", "leaves ranks along y, which share the windows that seq1f1b splits; must be",
+           "tp");
 }
 
 void configuration::check_narrow() const {

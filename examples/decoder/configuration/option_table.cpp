@@ -11,12 +11,11 @@ namespace {
 // A bound for counts that have no tighter one; products of two still fit 64 bits.
 constexpr double many = 1e9;
 
-// The kinds of schedules that the library names, but the one that check_parallel refuses; last the
-// one that is a search among the others.
+// The kinds of schedules that the library names; last the one that is a search among the others.
 std::string trained_pipelines() {
   std::string all;
   for (const std::string& kind : pipelines())
-    if (kind != "seq1f1b" && kind != "auto") all += kind + ", ";
+    if (kind != "auto") all += kind + ", ";
   return all + "auto";
 }
 
@@ -168,6 +167,10 @@ void configuration::add_parallel() {
       "such places has fewer layers");
   add("parallel", "vpp", &p.vpp, "parts of the model that a rank has; 0: as the order has it", 0,
       1024);
+  add("parallel", "sequence_splits", &p.sequence_splits,
+      "parts of each window that go through the stages one after another in the order seq1f1b, 2 "
+      "or more; they need not be of equal length",
+      1, 1024);
   add("parallel", "timeline", &p.timeline,
       "FILE that receives when each rank did what in the third step: a picture (.svg), or a trace "
       "for Perfetto (any other ending)");

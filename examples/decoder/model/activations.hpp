@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/decoder/data/sequence_split.hpp"
 #include "examples/decoder/memory/run_memory.hpp"
 #include "examples/decoder/model/layer_modules.hpp"
 #include "examples/decoder/model/rotary_table.hpp"
@@ -33,10 +34,11 @@ struct batch_shape {
 // begin anew in each.
 struct packed_documents {
   explicit packed_documents(buffer of_rows)
-      : share{held_rows(0), {}, {}}, positions(std::move(of_rows)) {}
+      : share{held_rows(0), {}, {}}, runs{}, positions(std::move(of_rows)) {}
 
   std::vector<std::int64_t> ends;  // in the micro-batch
-  sequence_share share;            // this rank's rows of it
+  sequence_share share;            // this rank's rows of it, or those of a split
+  document_runs runs;              // of a split
   buffer positions;                // int32 [rows], in the documents
 };
 
@@ -49,6 +51,7 @@ struct pass {
   const model_parallel& parallel;
   batch_shape batch, room;
   const packed_documents* documents;  // nullptr: each sequence is one
+  const sequence_split* split;        // nullptr: whole sequences
 
   const sequence_share& share() const {
     return documents ? documents->share : parallel.context.of_window();
@@ -57,6 +60,14 @@ struct pass {
   // The rows of the residual stream that this rank has.
   std::int64_t rows() const { return parallel.tensor.rows(batch.all_tokens()); }
   std::int64_t room_of_rows() const { return parallel.tensor.rows(room.all_tokens()); }
+};
+
+// The rotated keys and values of a micro-batch in a layer, which the splits of its sequences share,
+// and the sums of their gradients: [sequences, rows, 2 kv_heads * head_dim], rows of whole
+// sequences. They exist from the first split's forward pass, and from the last split's backward
+// pass, to the first split's backward pass. Neither is recomputed.
+struct sequence_keys {
+  buffer keys, gradients;
 };
 
 // A layer's activations; an empty one can be recomputed from the layer's input. In the model's
@@ -74,6 +85,8 @@ struct layer_activations {
   // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
   buffer output_gradient, middle_gradient;  // [rows, hidden]
   buffer projected_gradient;                // [tokens, qkv]
+  // Of a split. Its keys and values; `projected` has queries alone, [tokens, heads * head_dim].
+  sequence_keys* of_sequence = nullptr;
   // With kv_share. The layer before, whose keys and values this one attends to; nullptr: its own.
   // Without its own, `projected` and its gradient are [tokens, heads * head_dim].
   layer_activations* owner = nullptr;
@@ -138,7 +151,14 @@ class activations {
   batch_shape largest() const { return largest_; }
   batch_shape batch() const {
     if (documents) return {1, documents->share.rows.count(), documents->share.all_rows()};
+    if (split != nullptr) return {sequences, split->count()};
     return {sequences, largest_.length, largest_.all_length};
+  }
+
+  // The shape that buffers are allocated for: the batch, which in a dry run is empty.
+  batch_shape room(bool is_dry_run) const {
+    if (!is_dry_run) return batch();
+    return split != nullptr ? batch_shape{largest_.sequences, split->count()} : largest_;
   }
 
   // The swapper that holds a layer's activations between its passes, or nullptr. each_kept calls
@@ -168,6 +188,9 @@ class activations {
   bool finishes = false;
 
   std::optional<packed_documents> documents;
+  // Where sequences are split: the rows of this object, and by layer what the splits share.
+  const sequence_split* split = nullptr;
+  std::vector<sequence_keys>* keys = nullptr;
   // The targets that a mean is over, of all ranks; 0: those of the sequences, as one operator
   // counts them or, where ranks share them, all.
   double counted = 0;

@@ -181,15 +181,20 @@ void decoder_layer::make_projected(const pass& now, const buffer& input,
                                    layer_activations& kept) const {
   if (!kept.attention_input)
     norm(now, input, attention_gain_, kept.attention_input, kept.attention_rstd);
-  if (!kept.projected)
-    now.memory.make(kept.projected, bytes(now, projected_), [&] {
-      project(now, qkv_, stream(now, kept.attention_input),
-              tokens(now, kept.projected, projected_));
-      const velo::tensor_view rotated = rotated_heads(now, kept.projected);
-      const rotation turned(now);
-      velo::rotary_position_embedding(
-          now.stream, turned.fill(velo::rotary_position_embedding_args().x(rotated).y(rotated)));
-    });
+  if (!kept.projected && now.split != nullptr && owns_keys_)
+    project_split(now, kept);
+  else if (!kept.projected)
+    now.memory.make(kept.projected, bytes(now, projected_),
+                    [&] { project_rotated(now, kept.attention_input, kept.projected); });
+}
+
+// Writes the projection of the normed input, queries and keys rotated.
+void decoder_layer::project_rotated(const pass& now, const buffer& input, const buffer& to) const {
+  project(now, qkv_, stream(now, input), tokens(now, to, projected_));
+  const velo::tensor_view rotated = rotated_heads(now, to);
+  const rotation turned(now);
+  velo::rotary_position_embedding(
+      now.stream, turned.fill(velo::rotary_position_embedding_args().x(rotated).y(rotated)));
 }
 
 void decoder_layer::attend(const pass& now, layer_activations& kept) const {
@@ -202,7 +207,9 @@ void decoder_layer::attend(const pass& now, layer_activations& kept) const {
     now.memory.make(kept.kept_keys, now.room.sequences * saves.kept * (type_.bits / 8));
   now.memory.make(kept.softmax_max, float_bytes(sums));
   now.memory.make(kept.softmax_sum, float_bytes(sums), [&] {
-    if (context.is_alone())
+    if (now.split != nullptr)
+      attend_split(now, kept);
+    else if (context.is_alone())
       attend_alone(now, kept);
     else
       attend_together(now, kept);

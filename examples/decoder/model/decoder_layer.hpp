@@ -74,6 +74,17 @@ class decoder_layer {
   void attend(const pass& now, layer_activations& kept) const;
   void attend_alone(const pass& now, const layer_activations& kept) const;
   void attend_together(const pass& now, const layer_activations& kept) const;
+  void project_rotated(const pass& now, const buffer& input, const buffer& to) const;
+
+  // Of the rows of a split (decoder_layer_split.cpp).
+  void project_split(const pass& now, layer_activations& kept) const;
+  void share_keys(const pass& now, const layer_activations& kept, const buffer& qkv) const;
+  attention_tensors attention_of_split(const pass& now, const layer_activations& kept) const;
+  void attend_split(const pass& now, const layer_activations& kept) const;
+  buffer attend_split_backward(const pass& now, const layer_activations& kept,
+                               const velo::tensor_view& attended) const;
+  velo::tensor_view keys_so_far(const pass& now, const buffer& of, std::int64_t first) const;
+
   void make_feed_forward(const pass& now, const buffer& input, layer_activations& kept) const;
   buffer attend_backward(const pass& now, layer_activations& kept,
                          const velo::tensor_view& attended) const;

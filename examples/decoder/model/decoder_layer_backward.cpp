@@ -93,6 +93,7 @@ void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_vi
 // keys and values is left to that layer; to what was left to this one its own is added.
 buffer decoder_layer::attend_backward(const pass& now, layer_activations& kept,
                                       const velo::tensor_view& attended) const {
+  if (now.split != nullptr) return attend_split_backward(now, kept, attended);
   const context_parallel& context = now.parallel.context;
   const bool adds = static_cast<bool>(kept.shared_gradient);
   buffer projected = adds && context.is_alone() ? std::move(kept.shared_gradient)

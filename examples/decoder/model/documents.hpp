@@ -1,5 +1,6 @@
 // Documents in a micro-batch, as operators take them: the ends of their rows for attention, and the
-// row of the rotary tables that each token takes. Without documents both are those of a window.
+// row of the rotary tables that each token takes. Without documents both are those of a window, or
+// of a split of it.
 #pragma once
 
 #include "examples/decoder/model/activations.hpp"
@@ -11,28 +12,38 @@ namespace decoder {
 class document_ends {
  public:
   explicit document_ends(const pass& now) : are_given_(now.documents != nullptr) {
-    if (are_given_)
-      ends_ = {now.documents->ends.data(), static_cast<std::int64_t>(now.documents->ends.size())};
+    if (!are_given_) return;
+    const packed_documents& of = *now.documents;
+    queries_ = ints_of(now.split != nullptr ? of.runs.queries : of.ends);
+    keys_ = ints_of(now.split != nullptr ? of.runs.keys : of.ends);
   }
 
   template <class Arguments>
   Arguments fill(Arguments with) const {
     if (are_given_)
-      with.layout(velo::attention_layout::tnd).actual_seq_qlen(ends_).actual_seq_kvlen(ends_);
+      with.layout(velo::attention_layout::tnd).actual_seq_qlen(queries_).actual_seq_kvlen(keys_);
     return with;
   }
 
  private:
+  static velo_ints ints_of(const std::vector<std::int64_t>& all) {
+    return {all.data(), static_cast<std::int64_t>(all.size())};
+  }
+
   bool are_given_;
-  velo_ints ends_ = {};
+  velo_ints queries_ = {}, keys_ = {};
 };
 
 class rotation {
  public:
-  explicit rotation(const pass& now)
-      : at_positions_(now.documents != nullptr),
-        cosines_(now.angles.cosines(at_positions_)),
-        sines_(now.angles.sines(at_positions_)) {
+  explicit rotation(const pass& now) : at_positions_(now.documents != nullptr) {
+    if (now.split != nullptr && !at_positions_) {
+      cosines_ = now.angles.cosines(now.split->begin, now.split->count());
+      sines_ = now.angles.sines(now.split->begin, now.split->count());
+      return;
+    }
+    cosines_ = now.angles.cosines(at_positions_);
+    sines_ = now.angles.sines(at_positions_);
     if (at_positions_)
       positions_ = {reinterpret_cast<const std::int32_t*>(now.documents->positions.data()),
                     {1, now.batch.length, 1}};

@@ -81,9 +81,9 @@ void model::require_head(const velo::stream_ref& stream) {
 }
 
 pass model::begin(const velo::stream_ref& stream, const activations& of) const {
-  const batch_shape room = memory_.is_dry_run() ? of.largest() : of.batch();
+  const batch_shape room = of.room(memory_.is_dry_run());
   const packed_documents* documents = of.documents ? &*of.documents : nullptr;
-  return {stream, memory_, angles_, *parallel_, of.batch(), room, documents};
+  return {stream, memory_, angles_, *parallel_, of.batch(), room, documents, of.split};
 }
 
 velo::tensor_view model::stream(const pass& now, const buffer& of) const {
@@ -263,6 +263,8 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
     if (layer + 1 < depth_ && inside_group(layer + 1)) of.residual[layer + 1].recompute();
   }
   if (shares_keys(layer)) of.layers[layer].owner = &of.layers[layer - 1];
+  if (of.keys != nullptr)
+    of.layers[layer].of_sequence = &(*of.keys)[shares_keys(layer) ? layer - 1 : layer];
   layers_[layer].forward(now, of.residual[layer], of.layers[layer], of.residual[layer + 1]);
   free_layer(of, layer, what);
   if (what != kept::all) {

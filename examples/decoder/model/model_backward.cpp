@@ -139,7 +139,7 @@ void model::restore_input(const pass& now, activations& of, std::size_t layer) c
 // Recomputes the keys that a layer shares, if they are missing, and with them the inputs that their
 // owner's group leads to. The owner, whose backward pass is the next, finds them there.
 void model::restore_keys(const pass& now, activations& of, std::size_t layer) const {
-  if (!shares_keys(layer)) return;
+  if (!shares_keys(layer) || of.keys != nullptr) return;  // keys of whole sequences stay
   const std::size_t owner = layer - 1;
   of.layers[layer].owner = &of.layers[owner];
   bring_back(of, owner);

@@ -57,11 +57,21 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
   const auto message = [&](bool given) {
     return given ? buffer::borrowed(zeros.data(), zeros.bytes()) : buffer();
   };
+  zero_keys(of);
   forward_stage(stream, of, of.largest().sequences, message(!begins_));
   if (ends_) loss(stream, of, velo::reduction::mean);
   backward_stage(stream, of, 1, message(!ends_), false);
   of.clear();
+  if (of.keys != nullptr) of.keys->front() = {};
   depth_ = all;
+}
+
+// Without the splits before it, a split reads keys and values that none has written.
+void model::zero_keys(activations& of) {
+  if (of.keys == nullptr) return;
+  const std::int64_t row = (part_.qkv() - part_.attended()) * (type_.bits / 8);
+  of.keys->front().keys =
+      memory_.keep(of.largest().sequences * of.split->sequence() * row, VELO_PURPOSE_WORKSPACE);
 }
 
 }  // namespace decoder

@@ -7,7 +7,6 @@
 #include "examples/decoder/parallel/data_parallel.hpp"
 
 namespace decoder {
-namespace {}  // namespace
 
 pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
                    const weights& weights, const std::shared_ptr<const model_parallel>& parallel,
@@ -22,8 +21,10 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
       stream_(rank.stream()),
       type_(dtype_of(weights.type())),
       place_(static_cast<std::size_t>(plan.stages()), -1) {
+  std::vector<std::size_t> depths;
   for (const int number : plan.stages_of(rank.stage())) {
     const stage_range layers = plan.layers_of(number);
+    depths.push_back(layers.last - layers.first);
     place_[static_cast<std::size_t>(number)] = static_cast<int>(stages_.size());
     stages_.push_back(
         {model(rank.memory(), rank.context(), weights, values.model, parallel, true, layers),
@@ -34,6 +35,8 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
   }
   recompute(values.memory);
   cells_.resize(stages_.size() * static_cast<std::size_t>(plan.units()));
+  if (plan.splits() > 1)
+    splits_ = {values.data.sequence, plan.splits(), plan.units() / plan.splits(), depths};
   for (const velo_action& each : plan.made_again_by(rank.stage())) cell_of(each).again = true;
   if (values.parallel.nanopipe_swap) late_swap_.emplace(rank.context(), rank.memory(), "host", "");
   const bool records = !values.parallel.timeline.empty();
@@ -58,19 +61,25 @@ velo_status pipeline::guarded(void* user, Work&& work) {
   }
 }
 
-// An action is named as in schedules, "2F0": stage, kind, micro-batch.
+// The stage, the kind and the micro-batch, with a dot the split.
+std::string pipeline::name_of(const velo_action& a) const {
+  const char* kind = a.kind == VELO_ACTION_F   ? "F"
+                     : a.kind == VELO_ACTION_I ? "I"
+                     : a.kind == VELO_ACTION_W ? "W"
+                     : a.kind == VELO_ACTION_B ? "B"
+                                               : "other";
+  const std::string name = std::to_string(a.stage) + kind;
+  if (splits_.are_whole()) return name + std::to_string(a.microbatch);
+  return name + std::to_string(plan_.microbatch(a.stage, a.microbatch)) + '.' +
+         std::to_string(plan_.split(a.microbatch));
+}
+
+// An action is named as in schedules, "2F0" or "2F0.1".
 template <void (pipeline::*method)(velo_executor_call&)>
 velo_status pipeline::call(void* user, velo_executor_call* call) {
   return guarded(user, [&](pipeline& me) {
-    const velo_action& a = call->action;
-    const char* kind = a.kind == VELO_ACTION_F   ? "F"
-                       : a.kind == VELO_ACTION_I ? "I"
-                       : a.kind == VELO_ACTION_W ? "W"
-                       : a.kind == VELO_ACTION_B ? "B"
-                                                 : "other";
     const profile& to = me.rank_.profiled();
-    const std::string name =
-        to.records() ? std::to_string(a.stage) + kind + std::to_string(a.microbatch) : "";
+    const std::string name = to.records() ? me.name_of(call->action) : "";
     const profile::range here(to, name.c_str());
     (me.*method)(*call);
   });
@@ -180,14 +189,18 @@ void pipeline::recompute(const memory_settings& with) {
 std::unique_ptr<activations> pipeline::make_work(const stage& at) const {
   const stage_range layers = plan_.layers_of(at.number);
   const sequence_share& share = parallel_->context.of_window();
-  const batch_shape largest = {values_.data.batch / rank_.copies(), share.rows.count(),
-                               share.all_rows()};
+  const std::int64_t windows = values_.data.batch / rank_.copies();
+  const batch_shape largest = splits_.are_whole()
+                                  ? batch_shape{windows, share.rows.count(), share.all_rows()}
+                                  : batch_shape{windows, splits_.most_rows()};
   return std::make_unique<activations>(rank_.memory(),
                                        static_cast<std::int64_t>(layers.last - layers.first),
                                        largest, values_.data.has_documents());
 }
 
-activations& pipeline::take_work(stage& at) {
+// Activations for a pass that begins, of its split where sequences are split.
+activations& pipeline::take_work(const velo_action& a) {
+  stage& at = stage_of(a);
   if (at.idle.empty()) {
     at.made.push_back(make_work(at));
     at.made.back()->swap = swap_;
@@ -196,6 +209,9 @@ activations& pipeline::take_work(stage& at) {
   }
   activations& one = *at.idle.back();
   at.idle.pop_back();
+  if (!splits_.are_whole())
+    splits_.assign(static_cast<std::size_t>(&at - stages_.data()),
+                   plan_.microbatch(a.stage, a.microbatch), plan_.split(a.microbatch), one);
   return one;
 }
 
@@ -210,7 +226,7 @@ buffer pipeline::received(const velo_executor_call& call, cell& of, int from) {
   const velo_tensor& one = call.inputs.data[0];
   if (is_dry_ && !has_neighbor(from)) {
     buffer& message = of.messages[call.action.kind == VELO_ACTION_F ? 0 : 1];
-    const std::int64_t rows = parallel_->tensor.rows(of.work->largest().all_tokens());
+    const std::int64_t rows = parallel_->tensor.rows(of.work->room(true).all_tokens());
     message = rank_.memory().take(rows * stages_.front().part.width() * (type_.bits / 8),
                                   VELO_PURPOSE_ACTIVATION);
     return buffer::borrowed(message.data(), message.bytes());
@@ -229,7 +245,7 @@ void pipeline::forward(velo_executor_call& call) {
   settle_last_layer();
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
-  of.work = &take_work(at);
+  of.work = &take_work(call.action);
   const std::int64_t sequences =
       (*from_)(plan_.microbatch(call.action.stage, call.action.microbatch), *of.work);
   if (sequences > 0 || is_dry_) {
@@ -242,7 +258,10 @@ void pipeline::forward(velo_executor_call& call) {
     else
       hand_out(call, of, of.output);
   }
-  if (scores_) return finish(at, of);
+  if (scores_) {
+    if (!splits_.are_whole() && splits_.is_last(*of.work)) split_sequences::free_keys(*of.work);
+    return finish(at, of);
+  }
   swapping_ = &at;
   swapped_work_ = of.work;
 }
@@ -334,6 +353,7 @@ void pipeline::forget() {
   loss_ = 0;
   swapping_ = nullptr;
   offloaded_.clear();
+  splits_.free_keys();
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     cell& of = cells_[i];
     if (of.work == nullptr) continue;

@@ -1,8 +1,9 @@
 // The stages of a rank, and their micro-batches in flight.
 //
 // velo's executor runs the rank's part of the schedule and calls back for each action; tensors
-// between stages are messages of the copy's group. A micro-batch at a stage has activations of its
-// own from its F to its B or W; they come from a set as large as the schedule needs at one time.
+// between stages are messages of the copy's group. A micro-batch at a stage, or a split of its
+// sequences, has activations of its own from its F to its B or W; they come from a set as large as
+// the schedule needs at one time. The splits of a micro-batch share its keys and values.
 // Gradients add up in the order of the schedule, so a step has the bits of every other with this
 // schedule, and up to rounding those of one rank.
 #pragma once
@@ -15,6 +16,7 @@
 
 #include "examples/decoder/memory/swapper.hpp"
 #include "examples/decoder/optimizer/post_validation.hpp"
+#include "examples/decoder/pipeline/split_sequences.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "examples/decoder/ranks/member.hpp"
 
@@ -39,7 +41,8 @@ class pipeline {
   void refresh(const data_parallel* gathered);
   void complete();  // of all stages
 
-  // Writes the symbols of a micro-batch of the step, and returns its number of sequences.
+  // Writes the symbols of a micro-batch of the step, or of the split that `into` is for, and
+  // returns its number of sequences.
   using source = std::function<std::int64_t(std::int64_t microbatch, activations& into)>;
 
   // Runs a step of all ranks of the copy; adds to the weights' gradients. Returns the sum of the
@@ -66,11 +69,11 @@ class pipeline {
   struct stage {
     model part;
     int number;
-    int left = 0;  // micro-batches of this step without their gradients so far
+    int left = 0;  // units of this step without their gradients so far
     std::vector<std::unique_ptr<activations>> made;
     std::vector<activations*> idle;
   };
-  // A micro-batch at a stage, and its outputs for other stages.
+  // A micro-batch or a split at a stage, and its outputs for other stages.
   struct cell {
     activations* work = nullptr;
     buffer output, gradient;
@@ -84,7 +87,8 @@ class pipeline {
   cell& cell_of(const velo_action& a);
   void recompute(const memory_settings& with);
   std::unique_ptr<activations> make_work(const stage& at) const;
-  activations& take_work(stage& at);
+  activations& take_work(const velo_action& a);
+  std::string name_of(const velo_action& a) const;
   bool has_neighbor(int stage) const;
   buffer received(const velo_executor_call& call, cell& of, int from);
   void forward(velo_executor_call& call);
@@ -132,8 +136,9 @@ class pipeline {
   velo::stream_ref stream_;
   velo_dtype type_;
   std::vector<stage> stages_;
-  std::vector<int> place_;            // index of a stage in stages_, by its number
-  std::vector<cell> cells_;           // by stage of this rank and micro-batch
+  std::vector<int> place_;   // index of a stage in stages_, by its number
+  std::vector<cell> cells_;  // by stage of this rank and unit of the plan
+  split_sequences splits_;
   velo::executor executor_, scorer_;  // scorer_: if executor_ updates weights
 
   // The current run.

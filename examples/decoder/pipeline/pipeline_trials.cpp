@@ -6,7 +6,11 @@
 namespace decoder {
 
 void pipeline::warm_up() {
-  for (stage& each : stages_) each.part.warm_up(stream_, *make_work(each));
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const std::unique_ptr<activations> work = make_work(stages_[i]);
+    if (!splits_.are_whole()) splits_.assign(i, 0, plan_.splits() - 1, *work);  // of most keys
+    stages_[i].part.warm_up(stream_, *work);
+  }
 }
 
 // The executor runs its schedule as in a step, with messages without rows.

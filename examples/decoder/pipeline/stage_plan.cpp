@@ -27,6 +27,7 @@ velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatch
   desc.ranks = static_cast<std::int32_t>(how.pp);
   desc.microbatches = static_cast<std::int32_t>(microbatches);
   desc.chunks = static_cast<std::int32_t>(how.vpp);
+  if (how.sequence_splits > 1) desc.splits = static_cast<std::int32_t>(how.sequence_splits);
   desc.flags = flags;
   return velo::schedule::create(desc);
 }
@@ -66,7 +67,8 @@ stage_plan::stage_plan(const settings& values)
   const velo_schedule_info info = order_.info();
   stages_ = info.stages;
   chains_ = info.kind == VELO_SCHEDULE_DUALPIPE ? 2 : 1;
-  units_ = info.microbatches / chains_;
+  splits_ = static_cast<int>(values.parallel.sequence_splits);
+  units_ = info.microbatches / chains_ * splits_;
 }
 
 std::vector<int> stage_plan::stages_of(int rank) const {

@@ -1,9 +1,9 @@
 // The stages of a copy of the model, their ranks, and the order of their work.
 //
 // The order is a schedule of velo's, of the kind in the settings: `pp` ranks, micro-batches =
-// accumulation. Layers are divided evenly, or together with the places that noop_layers leaves
-// empty. With two chains (dualpipe) micro-batches enter from both ends: every stage exists twice,
-// on a rank of either half, and each has half of the micro-batches.
+// accumulation, whose sequences seq1f1b splits. Layers are divided evenly, or together with the
+// places that noop_layers leaves empty. With two chains (dualpipe) micro-batches enter from both
+// ends: every stage exists twice, on a rank of either half, and each has half of the micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,12 @@ class stage_plan {
   const velo::schedule& order_of_step() const { return order_of_step_; }
   int stages() const { return stages_; }  // of all chains
   int chains() const { return chains_; }
-  int units() const { return units_; }  // micro-batches of a chain
-  int microbatch(int stage, int unit) const { return stage / length() * units_ + unit; }
+  // Units of a chain, by which the actions of a schedule are numbered: micro-batches, or where
+  // sequences are split these of one micro-batch after another.
+  int units() const { return units_; }
+  int splits() const { return splits_; }
+  int microbatch(int stage, int unit) const { return (stage / length() * units_ + unit) / splits_; }
+  int split(int unit) const { return unit % splits_; }
 
   std::vector<int> stages_of(int rank) const;
   stage_range layers_of(int stage) const;
@@ -52,7 +56,7 @@ class stage_plan {
   model_settings model_;
   std::vector<std::size_t> empty_;  // places without a layer
   velo::schedule order_, order_of_step_;
-  int stages_, chains_, units_;
+  int stages_, chains_, splits_, units_;
 };
 
 // Cuts the copies of a model over their ranks, as the settings say.

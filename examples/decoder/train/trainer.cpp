@@ -187,7 +187,7 @@ void trainer::write_batch(std::int64_t micro_batch, class activations& into) {
   writer_.begin();
   for (std::int64_t i = 0; i < windows_here(); ++i) writer_.add(windows_.at(first + i));
   hand_over(into);
-  if (into.documents) into.counted = targets_of_micro_batch();
+  if (into.documents || into.split != nullptr) into.counted = targets_of_micro_batch();
 }
 
 // The targets of a step by micro-batch and copy, whose means are averaged.
@@ -332,17 +332,24 @@ void trainer::write_windows(const window* all, std::int64_t count, class activat
   hand_over(into);
 }
 
-// Copies the rows of the windows written that this rank has.
+// Copies the rows of the windows written that this rank has, or those of a split.
 void trainer::hand_over(class activations& into) const {
   const context_parallel& context = parallel_->context;
   if (into.documents && writer_.windows() > 0) {
     packed_documents& of = *into.documents;
     of.ends = writer_.ends();
-    of.share = context.of_documents(of.ends);
+    if (into.split != nullptr) {
+      of.share.rows = rows_in_windows(*into.split, writer_.windows());
+      of.runs = document_runs_of(*into.split, of.ends);
+    } else {
+      of.share = context.of_documents(of.ends);
+    }
     writer_.copy_positions(of.share.rows, reinterpret_cast<std::int32_t*>(of.positions.data()));
     copy_symbols(of.share, into);
     return;
   }
+  if (into.split != nullptr)
+    return writer_.copy_symbols(into.split->rows, into.inputs(), into.targets());
   copy_symbols(context.of_window(), into);
 }
 

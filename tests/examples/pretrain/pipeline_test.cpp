@@ -84,6 +84,38 @@ TEST_CASE("what a model in stages began a whole one goes on with, and the other 
   compare_logs(w.losses("whole"), w.losses("log"));
 }
 
+TEST_CASE("splits of windows print, validate, save and draw as whole windows do") {
+  workplace w;
+  const std::vector<std::string> splits = {
+      "--pp", "2", "--pipeline", "seq1f1b", "--sequence_splits", "3"};
+  const auto run = [&](const char* name, std::vector<std::string> more) {
+    return ended(0, w.run(std::move(more), {"--layers", "4", "--accumulation", "4", "--dtype",
+                                            "f32", "--transport", "local", "--validate_every", "2",
+                                            "--log", w / name, "--out", w / name + ".out"}));
+  };
+  run("whole", {});
+  std::vector<std::string> more = splits;
+  more.insert(more.end(), {"--timeline", w / "t.json"});
+  const outcome done = run("cut", more);
+  compare_logs(w.losses("whole"), w.losses("cut"));
+  CHECK_THAT(done.text, Contains("layers cut over 2 ranks: seq1f1b") &&
+                            Contains("windows cut into 3 splits") && Contains("the model writes"));
+  for (const char* split : {"\"microbatch\": \"0.0\"", "\"microbatch\": \"3.2\""})
+    CHECK_THAT(get(w / "t.json"), Contains(split));
+
+  more = splits;
+  more.insert(more.end(), {"--stop_after", "2"});
+  run("part", more);
+  const std::string part = w / "part.out";
+  ended(0, run_program({"--resume", part, "--ranks", "1", "--pp", "1", "--stop_after", "3"}));
+  const outcome refused =
+      run_program({"--resume", part, "--pp", "2", "--pipeline", "1f1b", "--sequence_splits", "2"});
+  CHECK_THAT(refused.text, Contains("sequence_splits = 2 is of seq1f1b"));
+  ended(0, run_program({"--resume", part, "--ranks", "4", "--pp", "4", "--pipeline", "seq1f1b",
+                        "--sequence_splits", "2"}));
+  compare_logs(w.losses("whole"), w.losses("part"));
+}
+
 TEST_CASE("what ripipe began in advance a whole model goes on with") {
   workplace w;
   ended(0,
@@ -132,7 +164,18 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--nanopipe_swap", "true"}, "is of nanopipe, not with pipeline");
   refused({"--nanopipe_swap", "true"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--pp", "2", "--trace", w / "trace"}, "is of a whole model, not with pp = 2");
-  refused({"--pp", "2", "--pipeline", "seq1f1b"}, "splits sequences");
+  refused({"--pp", "2", "--pipeline", "seq1f1b"},
+          "sequence_splits = 1 must be 2 or more, with pipeline = \"seq1f1b\"");
+  refused({"--pp", "2", "--sequence_splits", "2"}, "is of seq1f1b, not with pipeline = \"1f1b\"");
+  refused({"--sequence_splits", "2"}, "is of a model that is cut into stages, not with pp = 1");
+  refused({"--pp", "2", "--sequence_splits", "0"}, "must be from 1 to 1024, not 0");
+  const auto refused_splits = [&](std::vector<std::string> more, const char* why) {
+    more.insert(more.end(), {"--pp", "2", "--pipeline", "seq1f1b"});
+    refused(more, why);
+  };
+  refused_splits({"--sequence", "32", "--sequence_splits", "33"},
+                 "sequence_splits = 33 must not exceed sequence = 32");
+  refused_splits({"--sequence_splits", "2", "--cp", "2"}, "so not with cp = 2");
   refused({"--pp", "2", "--in_advance", "true"}, "is of ripipe, not with pipeline");
   refused({"--pp", "2", "--pipeline", "2f2b"}, "must be one of those that --help lists");
   refused({"--pipeline", "zvb"}, "must be one of those that --help lists; did you mean zbv?");

@@ -60,6 +60,19 @@ TEST_CASE("a profile has the operators, collectives and passes of its steps and 
   CHECK(all.count.at("1F0") == 2);
 }
 
+TEST_CASE("a profile names the splits of windows") {
+  workplace w;
+  ended(0, w.run({"--pp", "2", "--pipeline", "seq1f1b", "--sequence_splits", "3", "--accumulation",
+                  "2", "--transport", "local", "--profile", w / "trace", "--profile_start", "2",
+                  "--profile_end", "2"}));
+  const trace all(w / "trace/all.json");
+  for (const char* name : {"0F0.0", "0F0.2", "0F1.1", "1F1.2", "0B0.2", "1B1.0"}) {
+    INFO(name);
+    CHECK(all.count.at(name) == 1);
+  }
+  CHECK(all.count.count("0F0") == 0);
+}
+
 TEST_CASE("a profile of processes, and of a run that ends or is resumed inside") {
   workplace w;
   ended(0, w.run({"--ranks", "2", "--transport", "shm", "--profile", w / "trace", "--profile_start",

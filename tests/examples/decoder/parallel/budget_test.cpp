@@ -99,8 +99,16 @@ TEST_CASE("the peak of ranks with stages is known before they train") {
     return s.parallel;
   };
   for (const std::string& kind : decoder::pipelines())
-    if (kind != "seq1f1b")
-      require_peak(kind.c_str(), [&](settings& s) { in(s).pp = 2, in(s).pipeline = kind; });
+    require_peak(kind.c_str(), [&](settings& s) {
+      in(s).pp = 2, in(s).pipeline = kind;
+      in(s).sequence_splits = kind == "seq1f1b" ? 5 : 1;
+    });
+  require_peak("splits, pp 4, tp 2 with rows cut, shared keys", [&](settings& s) {
+    in(s).pp = 4, in(s).tp = 2, in(s).sequence_parallel = true;
+    in(s).pipeline = "seq1f1b", in(s).sequence_splits = 3;
+    s.model.kv_share = 2;
+    s.memory.recompute = "full";
+  });
   require_peak("tp 2, pp 2, cp 2", [&](settings& s) {
     in(s).tp = in(s).pp = in(s).cp = 2;
     in(s).sequence_parallel = true;

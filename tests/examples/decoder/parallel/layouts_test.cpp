@@ -257,10 +257,40 @@ const std::vector<layout>& layouts() {
        [](settings& s) {
          s.parallel.cp = 3, s.parallel.cp_kv_cache = "full", s.parallel.cp_kv_interval = 2;
        }},
+      {"seq1f1b of 2, windows in 3 uneven splits, tp 3", 6,
+       [](settings& s) {
+         s.parallel.pp = 2, s.parallel.tp = 3;
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+       }},
+      {"seq1f1b of 4, 2 splits, tp 2 with rows cut", 8,
+       [](settings& s) {
+         s.parallel.pp = 4, s.parallel.tp = 2, s.parallel.sequence_parallel = true;
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 2;
+       }},
+      {"tied over stages of 1 and 3 layers by seq1f1b, two copies that share the optimizer", 4,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.pp = 2, s.parallel.noop_layers = "0,2";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 7;
+         s.run.zero = true;
+       }},
       {"documents, tp 2, pp 2, cp 2", 8,
        [](settings& s) {
          s.data.documents = "lines", s.data.sequence = 90;
          s.parallel.tp = s.parallel.pp = s.parallel.cp = 2;
+       }},
+      {"documents, seq1f1b of 2, 7 splits, tp 2 with rows cut", 4,
+       [](settings& s) {
+         s.data.documents = "lines", s.data.sequence = 90;
+         s.parallel.pp = s.parallel.tp = 2, s.parallel.sequence_parallel = true;
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 7;
+       }},
+      {"shared keys, documents, seq1f1b of 2, 3 splits, two copies", 4,
+       [](settings& s) {
+         s.model.kv_share = 3, s.parallel.noop_layers = "4,5";
+         s.data.documents = "lines", s.data.sequence = 90;
+         s.parallel.pp = 2;
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
        }},
       {"documents, cp 3 by all_gather, two copies that share the optimizer", 6,
        [](settings& s) {
@@ -308,6 +338,13 @@ const std::vector<layout>& layouts() {
          s.parallel.pp = 2, s.parallel.pipeline = "zbh1";
          s.memory.recompute = "full";
        }},
+      {"shared keys, two stages by seq1f1b that recompute groups of 2, tp 2 with rows cut", 4,
+       [](settings& s) {
+         s.model.kv_share = 2;
+         s.parallel.tp = s.parallel.pp = 2, s.parallel.sequence_parallel = true;
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 4;
+         s.memory.recompute = "uniform", s.memory.recompute_layers = 2;
+       }},
       {"shared keys, documents, cp 2 that keeps keys, two copies", 4,
        [](settings& s) {
          s.model.kv_share = 3;
@@ -329,16 +366,16 @@ const std::vector<layout>& layouts() {
 
 // The choices of a layout, by the index of a value of each.
 const std::vector<std::vector<std::string>> choices = {
-    {"1", "2", "4", "8"},                                       // tp
-    {"1", "2", "4", "8"},                                       // cp
-    {"1", "2", "4"},                                            // pp
-    {"ring", "double", "ulysses", "hybrid", "all_gather"},      // cp_algorithm
-    {"none", "half", "full"},                                   // cp_kv_cache
-    {"1f1b", "gpipe", "zbh1", "zbv", "dualpipev", "dualpipe"},  // pipeline
-    {"none", "full", "selective", "activation", "norm"},        // recompute
-    {"whole", "cut"},                                           // rows between matrices
-    {"whole", "sharded"},                                       // optimizer
-    {"0", "1", "2"},                                            // tp_x
+    {"1", "2", "4", "8"},                                                  // tp
+    {"1", "2", "4", "8"},                                                  // cp
+    {"1", "2", "4"},                                                       // pp
+    {"ring", "double", "ulysses", "hybrid", "all_gather"},                 // cp_algorithm
+    {"none", "half", "full"},                                              // cp_kv_cache
+    {"1f1b", "gpipe", "zbh1", "zbv", "dualpipev", "dualpipe", "seq1f1b"},  // pipeline
+    {"none", "full", "selective", "activation", "norm"},                   // recompute
+    {"whole", "cut"},                                                      // rows between matrices
+    {"whole", "sharded"},                                                  // optimizer
+    {"0", "1", "2"},                                                       // tp_x
 };
 using chosen = std::vector<std::size_t>;
 
@@ -363,6 +400,8 @@ std::optional<settings> layout_of(settings s, const chosen& which) {
   if (algorithm == "ulysses" && heads < sharing) return {};
   if (algorithm == "hybrid" && heads < p.cp_ulysses) return {};
   p.pipeline = value(5);
+  p.sequence_splits = p.pipeline == "seq1f1b" ? 3 : 1;
+  if (sharing > 1 && p.sequence_splits > 1) return {};
   const bool two_chunks = p.pipeline == "zbv" || p.pipeline == "dualpipev";
   if (p.pp == 1 && which[5] != 0) return {};
   if (p.pp == 4 && two_chunks) return {};
@@ -461,6 +500,32 @@ TEST_CASE("pairs of cuts, orders and recompute have the losses and gradients of 
   }
 }
 
+namespace {
+
+void check_same_bits(settings s) {
+  const outcome first = train_for(3, s);
+  CHECK(train_for(3, s) == first);
+  s.run.threads = 2;
+  CHECK(train_for(3, s) == first);
+  for (const char* kind : {"full", "block", "uniform", "selective", "activation", "norm"}) {
+    INFO(kind);
+    s.memory.recompute = kind;
+    s.memory.recompute_layers = kind == std::string("uniform") ? 2 : 0;
+    CHECK(train_for(3, s) == first);
+  }
+  s.memory.recompute_layers = 0;
+  s.memory.recompute = "none";
+  s.memory.swap_activations = "host";
+  CHECK(train_for(3, s) == first);
+  s.memory.swap_activations = "off";
+  if (s.data.has_documents() && s.parallel.attention_ranks() > 1)
+    return;  // a rank's rows are not as many in each step
+  s.memory.plan = true;
+  CHECK(train_for(3, s) == first);
+}
+
+}  // namespace
+
 TEST_CASE("a layout has the same bits each time, with any threads and recompute") {
   settings s = small_model();
   s.data.documents = GENERATE("false", "lines");
@@ -470,22 +535,17 @@ TEST_CASE("a layout has the same bits each time, with any threads and recompute"
     s.parallel.tp = 4, s.parallel.tp_x = 2;
   else
     s.parallel.cp = 2, s.parallel.sequence_parallel = true;
-  const outcome first = train_for(3, s);
-  CHECK(train_for(3, s) == first);
-  s.run.threads = 2;
-  CHECK(train_for(3, s) == first);
-  for (const char* kind : {"full", "selective", "activation", "norm"}) {
-    INFO(kind);
-    s.memory.recompute = kind;
-    CHECK(train_for(3, s) == first);
-  }
-  s.memory.recompute = "none";
-  s.memory.swap_activations = "host";
-  CHECK(train_for(3, s) == first);
-  s.memory.swap_activations = "off";
-  if (s.data.has_documents()) return;  // a rank's rows are not as many in each step
-  s.memory.plan = true;
-  CHECK(train_for(3, s) == first);
+  check_same_bits(s);
+}
+
+TEST_CASE("splits of windows have the same bits each time, with any threads and recompute") {
+  settings s = small_model();
+  s.data.documents = GENERATE("false", "lines");
+  s.model.kv_share = GENERATE(0, 2);
+  s.parallel.tp = s.parallel.pp = 2, s.parallel.sequence_parallel = true;
+  s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+  s.run.ranks = 4;
+  check_same_bits(s);
 }
 
 TEST_CASE("inputs that tensor ranks share between the passes change no bit, and take less") {

@@ -1,0 +1,52 @@
+// The splits of a rank's micro-batches, and the keys and values that the splits of each share.
+//
+// Keys and values lie by stage and micro-batch. A training step frees them itself, with the
+// backward pass of a micro-batch's first split; forward passes alone leave them. Cost: the memory
+// of sequence_keys, and nothing from the heap in a step.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "examples/decoder/model/activations.hpp"
+
+namespace decoder {
+
+class split_sequences {
+ public:
+  split_sequences() = default;  // sequences are whole
+  // layers: of each stage of the rank.
+  split_sequences(std::int64_t sequence, int splits, int microbatches,
+                  const std::vector<std::size_t>& layers)
+      : splits_(cut_sequence(sequence, splits)),
+        microbatches_(static_cast<std::size_t>(microbatches)) {
+    for (const std::size_t count : layers)
+      for (std::size_t i = 0; i < microbatches_; ++i) keys_.emplace_back(count);
+  }
+
+  bool are_whole() const { return splits_.empty(); }
+  std::int64_t most_rows() const { return splits_.front().count(); }
+
+  // Makes `of` serve a split of a micro-batch at a stage, which is counted among the rank's.
+  void assign(std::size_t stage, int microbatch, int split, activations& of) {
+    of.split = &splits_[static_cast<std::size_t>(split)];
+    of.keys = &keys_[stage * microbatches_ + static_cast<std::size_t>(microbatch)];
+  }
+  bool is_last(const activations& of) const { return of.split == &splits_.back(); }
+
+  static void free_keys(const activations& of) {
+    for (sequence_keys& each : *of.keys) each = {};
+  }
+  void free_keys() {
+    for (auto& layers : keys_)
+      for (sequence_keys& each : layers) each = {};
+  }
+
+ private:
+  std::vector<sequence_split> splits_;
+  std::size_t microbatches_ = 0;
+  std::vector<std::vector<sequence_keys>> keys_;
+};
+
+}  // namespace decoder
