@@ -215,9 +215,7 @@ class bisection {
       if (at(middle).bytes > low) return take(middle, false);
       low = middle;  // all budgets up to this one give the known choice
     }
-    budget = low;
-    choice = known;
-    settled = fits;
+    take(low, fits);
   }
 
   std::int64_t budget = 0;
@@ -227,9 +225,10 @@ class bisection {
  private:
   knapsack_choice at(std::int64_t bytes) const { return choose(from_.classes(), bytes); }
 
+  // A budget is never 0, which is no budget where the caller gives it back.
   void take(std::int64_t bytes, bool is_last) {
-    budget = bytes;
-    choice = at(bytes);
+    budget = std::max<std::int64_t>(bytes, 1);
+    choice = at(budget);
     settled = is_last;
   }
 

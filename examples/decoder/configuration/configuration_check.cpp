@@ -274,6 +274,9 @@ void configuration::check_stages() const {
   if (!places->empty() && static_cast<std::int64_t>(places->back()) >=
                               values.model.layers + static_cast<std::int64_t>(places->size()))
     refuse("noop_layers", "must lie among themselves and", "layers");
+  if (p.post_validation && !values.run.gradients.empty())
+    refuse("gradients", "are gone when a step is known to be right, so not with",
+           "post_validation");
   if (p.post_validation && values.model.tied)
     refuse("post_validation", "lets stages step that others wait for, so not with", "tied");
   if (p.post_validation && values.run.zero && p.pipeline == "dualpipe")

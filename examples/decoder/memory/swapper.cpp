@@ -9,8 +9,6 @@
 namespace decoder {
 namespace {
 
-constexpr std::int64_t page = 4096;
-constexpr std::int64_t smallest = page;  // swapping smaller buffers costs more than it saves
 constexpr std::uint64_t in_dry_run = ~std::uint64_t{0};  // the object of a dry run
 
 // Turns an error of a file into a failure: the user can mend it.
@@ -26,23 +24,25 @@ auto translated(F&& call) {
 }
 
 velo::swap_space make_swap(const velo::context& context, const std::string& where,
-                           const std::string& directory, std::int64_t block) {
+                           const std::string& directory, std::int64_t block,
+                           std::int64_t smallest) {
   velo_swap_desc desc = VELO_SWAP_DESC_INIT;
   desc.tier = where == "disk" ? VELO_SWAP_DISK : VELO_SWAP_HOST;
   desc.directories = where == "disk" ? directory.c_str() : nullptr;
   desc.block = static_cast<std::uint64_t>(block);
-  desc.minimum = smallest;
+  desc.minimum = static_cast<std::uint64_t>(smallest);
   return translated([&] { return velo::swap_space::create(context, desc); });
 }
 
 }  // namespace
 
 swapper::swapper(const velo::context& context, run_memory& memory, const std::string& where,
-                 const std::string& directory)
-    : memory_(memory),
+                 const std::string& directory, std::int64_t smallest)
+    : smallest_(smallest),
+      memory_(memory),
       stream_(context.inline_stream()),
       granule_(where == "disk" ? block : page),
-      swap_(make_swap(context, where, directory, block)) {}
+      swap_(make_swap(context, where, directory, block, smallest)) {}
 
 void swapper::update_slices(const std::vector<buffer*>& all, void* user,
                             void (*function)(void*, std::uint64_t, std::uint64_t, void* const*)) {
@@ -64,7 +64,7 @@ std::int64_t swapper::update_bytes(std::int64_t count, std::int64_t bytes) const
 }
 
 void swapper::add(buffer& which, std::int64_t layer) {
-  const bool stays = which.is_borrowed() || which.is_region() || which.bytes_ < smallest;
+  const bool stays = which.is_borrowed() || which.is_region() || which.bytes_ < smallest_;
   if (!which || stays) return;
   which.keeper_ = this;
   if (memory_.is_dry_run()) {

@@ -16,13 +16,16 @@ namespace decoder {
 
 class swapper {
  public:
+  // Swapping smaller buffers costs more than it saves.
+  static constexpr std::int64_t page = 4096;
+
   // `where` is "host", or "disk" with files in `directory`. Context and memory must outlive the
   // swapper, and the swapper its buffers.
   swapper(const velo::context& context, run_memory& memory, const std::string& where,
-          const std::string& directory);
+          const std::string& directory, std::int64_t smallest = page);
 
-  // Adds a buffer to those that a layer's `out` copies. Small, borrowed and recomputed buffers stay
-  // in memory.
+  // Adds a buffer to those that a layer's `out` copies. Borrowed and recomputed buffers, and those
+  // below the smallest, stay in memory.
   void add(buffer& which, std::int64_t layer);
   void out(std::int64_t layer);
   void out(buffer& which);
@@ -57,6 +60,7 @@ class swapper {
 
   static constexpr std::int64_t slices = 16, block = 256 << 10;
 
+  std::int64_t smallest_;
   run_memory& memory_;
   velo::stream_ref stream_;
   std::int64_t granule_;  // slices are multiples of this

@@ -36,6 +36,12 @@ struct packed_documents {
   explicit packed_documents(buffer of_rows)
       : share{held_rows(0), {}, {}}, runs{}, positions(std::move(of_rows)) {}
 
+  // One document of so many rows, all of this rank.
+  void fill(std::int64_t rows) {
+    ends = {rows};
+    share = {held_rows(rows), {}, {}};
+  }
+
   std::vector<std::int64_t> ends;  // in the micro-batch
   sequence_share share;            // this rank's rows of it, or those of a split
   document_runs runs;              // of a split

@@ -81,8 +81,9 @@ class model {
   bool ends() const { return ends_; }
 
   // The lifetimes of the buffers of a forward and a backward pass of `of.largest()`, by the same
-  // code on tensors without rows.
-  std::vector<lifetime> dry_run(const velo::stream_ref& stream, activations& of);
+  // code on tensors without rows; or, if it `scores`, of a forward pass alone.
+  std::vector<lifetime> dry_run(const velo::stream_ref& stream, activations& of,
+                                bool scores = false);
 
   // Measures the memory that each kind of recompute saves in a layer, and its time, on
   // micro-batches of `of.largest()`.

@@ -41,17 +41,24 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
   return costs;
 }
 
-std::vector<lifetime> model::dry_run(const velo::stream_ref& stream, activations& of) {
+std::vector<lifetime> model::dry_run(const velo::stream_ref& stream, activations& of, bool scores) {
   memory_.begin_dry_run();
-  forward(stream, of, 0);
-  loss(stream, of, velo::reduction::mean);
-  backward(stream, of, 1);
+  forward(stream, of, 0, scores);
+  loss(stream, of, scores ? velo::reduction::sum : velo::reduction::mean);
+  if (scores)
+    of.clear();
+  else
+    backward(stream, of, 1);
   return memory_.end_dry_run();
 }
 
+// Nothing is recomputed, so that the memory that scratch takes does not depend on the settings.
 void model::warm_up(const velo::stream_ref& stream, activations& of) {
   const std::size_t all = std::exchange(depth_, std::min<std::size_t>(depth_, 1));
+  const auto asked = std::exchange(recompute_, std::vector<layer_recompute>(recompute_.size()));
   of.sequences = of.largest().sequences;
+  const bool packs = of.documents && of.split == nullptr;
+  if (packs) of.documents->fill(of.largest().tokens());
   const std::int64_t row = width() * (type_.bits / 8);
   const buffer zeros = memory_.keep(begin(stream, of).room_of_rows() * row, VELO_PURPOSE_WORKSPACE);
   const auto message = [&](bool given) {
@@ -63,6 +70,8 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
   backward_stage(stream, of, 1, message(!ends_), false);
   of.clear();
   if (of.keys != nullptr) of.keys->front() = {};
+  if (packs) of.documents->fill(0);
+  recompute_ = asked;
   depth_ = all;
 }
 

@@ -56,8 +56,9 @@ class pipeline {
   // Runs the first layer of each stage once (model::warm_up).
   void warm_up();
   // The lifetimes of this rank's buffers in a step with these memory settings, received messages
-  // among them, by the same code on tensors without rows. All ranks of the copy call it.
-  std::vector<lifetime> dry_run(const memory_settings& with);
+  // among them, by the same code on tensors without rows; or, if it `scores`, in a validation. All
+  // ranks of the copy call it.
+  std::vector<lifetime> dry_run(const memory_settings& with, bool scores = false);
 
   // The timeline of the last step on all ranks of the copy; all of them call it.
   velo::timeline timeline() const { return executor_.timeline(); }

@@ -14,7 +14,7 @@ void pipeline::warm_up() {
 }
 
 // The executor runs its schedule as in a step, with messages without rows.
-std::vector<lifetime> pipeline::dry_run(const memory_settings& with) {
+std::vector<lifetime> pipeline::dry_run(const memory_settings& with, bool scores) {
   const auto drop_works = [&] {
     for (stage& each : stages_) each.idle.clear(), each.made.clear();
   };
@@ -22,7 +22,7 @@ std::vector<lifetime> pipeline::dry_run(const memory_settings& with) {
   recompute(with);
   rank_.memory().begin_dry_run();
   is_dry_ = true;
-  run([](std::int64_t, activations&) { return std::int64_t{0}; }, false);
+  run([](std::int64_t, activations&) { return std::int64_t{0}; }, scores);
   drop_works();  // their symbols count
   is_dry_ = false;
   recompute(values_.memory);

@@ -14,9 +14,9 @@ namespace decoder {
 namespace {
 
 std::unique_ptr<swapper> make_swapper(member& rank, const std::string& where,
-                                      const std::string& directory) {
+                                      const std::string& directory, std::int64_t smallest) {
   if (where == "off") return nullptr;
-  return std::make_unique<swapper>(rank.context(), rank.memory(), where, directory);
+  return std::make_unique<swapper>(rank.context(), rank.memory(), where, directory, smallest);
 }
 
 std::unique_ptr<data_parallel> make_data_parallel(const member& rank, const weights& of,
@@ -51,8 +51,9 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       memory_(rank.memory()),
       text_(text),
       stream_(rank.stream()),
-      activation_swap_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir)),
-      optimizer_swap_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir)),
+      activation_swap_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir,
+                                    swapper::page)),
+      optimizer_swap_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir, 1)),
       plan_(make_plan(rank, values)),
       weights_(make_weights(rank, values, plan_.get())),
       parallel_(std::make_shared<model_parallel>(rank, values, weights_.layout().widths)),
@@ -93,7 +94,12 @@ void trainer::warm_up() {
 
 std::int64_t trainer::peak_bytes(const memory_settings& with) {
   warm_up();
-  if (pipeline_) return rank_.max(peak_with(most_alive(pipeline_->dry_run(with))));
+  if (pipeline_) {
+    const std::int64_t of_a_step = most_alive(pipeline_->dry_run(with));
+    const std::int64_t beside =
+        values_.memory.plan ? most_alive(pipeline_->dry_run(with, true)) : 0;
+    return rank_.max(peak_with(of_a_step + beside));
+  }
   const bool ours = with.recompute == "adaptive";
   return peak_bytes(ours ? recompute_ : recompute_of(with, values_.model.layers));
 }
@@ -116,11 +122,14 @@ bool trainer::adapt(std::int64_t most) {
 std::int64_t trainer::peak_bytes(const std::vector<layer_recompute>& with) {
   model_->recompute(with);
   const std::int64_t of_a_step = most_alive(model_->dry_run(stream_, *batch_));
+  const std::int64_t beside =
+      values_.memory.plan ? most_alive(model_->dry_run(stream_, *batch_, true)) : 0;
   model_->recompute(recompute_);
-  return rank_.max(peak_with(of_a_step));
+  return rank_.max(peak_with(of_a_step + beside));
 }
 
-// This rank's peak if the buffers of a step hold so many bytes.
+// This rank's peak if the buffers of a step hold so many bytes. A plan's memory stays its own, so
+// that those of a validation lie beside it.
 std::int64_t trainer::peak_with(std::int64_t of_a_step) {
   const velo_pool_stats held = memory_.stats();
   const auto now = static_cast<std::int64_t>(held.bytes_live);

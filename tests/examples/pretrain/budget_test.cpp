@@ -52,6 +52,33 @@ TEST_CASE("a budget of several ranks is refused once, with what the rank that ne
     }
 }
 
+TEST_CASE(
+    "the least that works counts documents, a validation beside a plan, and every recompute") {
+  workplace w;
+  const std::vector<std::vector<std::string>> runs = {
+      {"--documents", "lines"},
+      {"--documents", "lines", "--recompute", "full"},
+      {"--documents", "lines", "--pp", "2", "--accumulation", "2", "--recompute", "norm"},
+      {"--plan", "true", "--validate_every", "2"},
+      {"--plan", "true", "--pp", "2", "--accumulation", "4"},
+      {"--tp", "2", "--tp_x", "2"}};
+  for (std::vector<std::string> words : runs) {
+    INFO(words.front() << " .. " << words.back());
+    words.insert(words.end(), {"--transport", "local", "--sequence", "128", "--memory_budget"});
+    const auto within = [&](std::int64_t budget, const char* recompute = nullptr) {
+      std::vector<std::string> all = words;
+      all.push_back(std::to_string(budget));
+      if (recompute != nullptr) all.insert(all.end(), {"--recompute", recompute});
+      return run(w, all);
+    };
+    const std::string refusal = ended(1, within(1)).text;
+    ended(0, within(number_after(refusal, "must be at least ")));
+    if (refusal.find(", or ") == std::string::npos) continue;
+    const std::int64_t full = number_after(refusal, ", or ");
+    CHECK(number_after(ended(1, within(1, "full")).text, "must be at least ") == full);
+  }
+}
+
 TEST_CASE("a run keeps to the least that works, with the bits of one without a budget") {
   workplace w;
   REQUIRE(run(w, {"--out", w / "usual"}).code == 0);

@@ -159,6 +159,8 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
           "post_validation = true lets stages step that others wait for, so not with tied = true");
   refused({"--pp", "2", "--memory_budget", "100000000", "--recompute", "adaptive"},
           "recompute = \"adaptive\" is chosen for a model without stages, not with pp = 2");
+  refused({"--pp", "2", "--post_validation", "true", "--gradients", w / "gradients"},
+          "are gone when a step is known to be right, so not with post_validation = true");
   refused({"--pp", "2", "--dw_detach", "false"},
           "is of dualpipe and dualpipev, not with pipeline = \"1f1b\"");
   refused({"--pp", "2", "--nanopipe_swap", "true"}, "is of nanopipe, not with pipeline");

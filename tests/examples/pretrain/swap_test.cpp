@@ -8,6 +8,18 @@
 
 using Catch::Matchers::Contains;
 
+TEST_CASE("states of less than a page are swapped, too") {
+  workplace w;
+  const std::vector<std::string> tiny = {
+      "--hidden", "8", "--heads",     "1",     "--kv_heads",     "1", "--inner", "8",
+      "--pp",     "2", "--transport", "local", "--accumulation", "2"};
+  for (const char* where : {"host", "disk"}) {
+    std::vector<std::string> words = tiny;
+    words.insert(words.end(), {"--swap_optimizer", where, "--swap_dir", w.path});
+    ended(0, w.run(words));
+  }
+}
+
 TEST_CASE("a run that swaps to disk fits a budget it did not fit, and leaves no file") {
   workplace w;
   ::mkdir((w / "away").c_str(), 0700);

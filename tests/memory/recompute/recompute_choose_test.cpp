@@ -339,6 +339,24 @@ TEST_CASE("the bisection ends with the best choice that the device has room for"
   }
 }
 
+TEST_CASE("the bisection ends where nothing is kept") {
+  // Recomputed layers keep no input here, so the least that works is 0 bytes.
+  const std::vector<velo_recompute_module> modules = {{0, -1, 1000, 0, 1.0}, {1, -1, 1000, 0, 1.0}};
+  for (const std::uint64_t room : {0U, 1U, 999U, 1000U, 1999U, 2000U}) {
+    velo_recompute_budget budget = budget_of(2000);
+    answer a;
+    int trials = 0;
+    do {
+      a = ask(adaptive(2), budget, modules);
+      REQUIRE(a.status == VELO_OK);
+      REQUIRE(a.choice.budget > 0);
+      (a.choice.bytes <= room ? budget.fits : budget.fails) = a.choice.budget;
+      REQUIRE(++trials < 20);
+    } while (a.choice.settled == 0);
+    CHECK(a.choice.bytes == room / 1000 * 1000);
+  }
+}
+
 TEST_CASE("a budget below the least that works is refused with that least") {
   const std::vector<velo_recompute_module> modules = {{0, -1, 1000, 300, 1.0}};
   answer a = ask(adaptive(1), budget_of(299), modules);
