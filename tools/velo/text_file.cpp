@@ -23,6 +23,10 @@ using open_file = std::unique_ptr<FILE, int (*)(FILE*)>;
   throw input_error(file + ": cannot be read: " + std::strerror(errno));
 }
 
+[[noreturn]] void refuse_output(const std::string& file, const std::runtime_error& reason) {
+  throw input_error(file + ": cannot be written: " + reason.what());
+}
+
 }  // namespace
 
 std::string read_file(const std::string& file) {
@@ -61,7 +65,15 @@ void write_file(const std::string& file, const std::string& text) {
   try {
     write_new_file(file, text);
   } catch (const std::runtime_error& reason) {
-    throw input_error(file + ": cannot be written: " + reason.what());
+    refuse_output(file, reason);
+  }
+}
+
+void require_writable(const std::string& file) {
+  try {
+    const new_file unused(file);  // never put in place
+  } catch (const std::runtime_error& reason) {
+    refuse_output(file, reason);
   }
 }
 

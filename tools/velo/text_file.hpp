@@ -12,6 +12,10 @@ namespace command {
 std::string read_file(const std::string& file);
 void write_file(const std::string& file, const std::string& text);
 
+// Throws as write_file would, before work whose result the file is to hold. The path stays as it
+// is.
+void require_writable(const std::string& file);
+
 // The line that holds a row of a table; rows are counted from 0 behind the names of the columns,
 // and empty lines are none.
 std::size_t line_of_row(const std::string& file, std::int64_t row);

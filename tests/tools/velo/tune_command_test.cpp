@@ -122,6 +122,9 @@ TEST_CASE("bad input ends with 1, and says where it is") {
   refused(job + " --accelerators", "--accelerators");
   refused(job + " --tops 3", "--top");
   refused(job + " --profile " + job, "profile.model: expected name, memory_gib");
+  refused(job + " --json --rejected", "--json and --rejected ask for two texts: give one");
+  refused(job + " --rejected --json", "--rejected and --json ask for two texts");
+  refused(job + " --assumptions --pretrain", "--assumptions and --pretrain ask for two texts");
   refused(folder + "a100_80g.json", "config.model.layers: expected a whole number from 1 to 4096");
   CHECK(tune("--help").out.find("usage: velo tune") == 0);
 }
@@ -246,6 +249,28 @@ TEST_CASE("black runs every plan, and their steps decide; mixed runs the model's
   std::ifstream calls(folder_of_test.at("calls"));
   const std::string lines((std::istreambuf_iterator<char>(calls)), {});
   CHECK(std::count(lines.begin(), lines.end(), '\n') == 3 * 4 + 1);
+}
+
+TEST_CASE("a file that cannot be written is refused before anything is run or measured") {
+  const temporary_folder folder_of_test;
+  const std::string job = folder_of_test.put("job.json", four_plans);
+  const std::string trial =
+      " --type black --trial 'sh " + folder_of_test.put("trial.sh", stand_in) + "'";
+  const std::string missing = folder_of_test.at("none/plan.json");
+  check_refused("tune " + job + trial + " -o " + missing,
+                missing + ": cannot be written: No such file or directory");
+  check_refused("tune " + job + trial + " -o " + folder_of_test.at("."),
+                "cannot be written: exists and is no regular file");
+  CHECK_FALSE(std::ifstream(folder_of_test.at("calls")).is_open());
+  CHECK(tune(job + " --measure -o " + missing).out.find("measuring") == std::string::npos);
+
+  // A refusal that comes after the check leaves the file as it was, and nothing beside it.
+  const std::string kept = folder_of_test.put("kept.json", "before");
+  check_refused("tune " + job + " --profile /nowhere.json -o " + kept, "cannot be read");
+  CHECK(contents_of(kept) == "before");
+  CHECK(folder_of_test.files() == 3);  // the job, the trial and this one
+  CHECK(run_velo("tune " + job + " --json -o " + kept).code == 0);
+  CHECK(parsed(contents_of(kept)) != nullptr);
 }
 
 TEST_CASE("a type that cannot decide is refused") {

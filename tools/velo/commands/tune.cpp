@@ -49,7 +49,8 @@ const char* const tune_help =
     "                       in about five seconds, and writes a profile for --profile instead of "
     "plans;\n"
     "                       an accelerator is then a rank with one thread\n"
-    "  -o FILE              instead of the standard output\n\n"
+    "  -o FILE              instead of the standard output; checked before anything is run\n\n"
+    "At most one of --json, --rejected, --assumptions and --pretrain.\n\n"
     "The published layouts of Llama 3 405B and DeepSeek-V3 come within 15 % of what was measured,\n"
     "by one profile a machine and the default efficiencies: 0.6 of the peak for products, 0.45 "
     "for\n"
@@ -67,6 +68,7 @@ namespace {
 struct tune_arguments {
   velo_tune_desc desc = VELO_TUNE_DESC_INIT;
   velo_tuning_format format = VELO_TUNING_SUMMARY;
+  std::string text_option;  // the one that chose format or pretrain
   bool pretrain = false;
   bool measure = false;
   std::string type = "white", trial;
@@ -76,11 +78,21 @@ struct tune_arguments {
   std::vector<std::string> words;
 };
 
+// One text is written: an option that chooses it excludes the others.
+void choose_text(tune_arguments& given, const char* option) {
+  if (!given.text_option.empty() && given.text_option != option)
+    throw input_error(given.text_option + " and " + option + " ask for two texts: give one");
+  given.text_option = option;
+}
+
 using row = option<tune_arguments>;
 template <velo_tuning_format format>
 constexpr row writes(const char* name) {
   return {name,
-          [](tune_arguments& given, const char*, const std::string&) { given.format = format; },
+          [](tune_arguments& given, const char* option, const std::string&) {
+            choose_text(given, option);
+            given.format = format;
+          },
           true};
 }
 constexpr row options[] = {
@@ -96,7 +108,11 @@ constexpr row options[] = {
     writes<VELO_TUNING_REJECTED>("--rejected"),
     writes<VELO_TUNING_ASSUMPTIONS>("--assumptions"),
     {"--pretrain",
-     [](tune_arguments& given, const char*, const std::string&) { given.pretrain = true; }, true},
+     [](tune_arguments& given, const char* option, const std::string&) {
+       choose_text(given, option);
+       given.pretrain = true;
+     },
+     true},
     {"--type",
      [](tune_arguments& given, const char* option, const std::string& word) {
        if (word != "white" && word != "black" && word != "mixed")
@@ -252,6 +268,7 @@ int tune(const std::vector<std::string>& words) {
   parse_options(words, options, given);
   if (given.words.size() != 1) throw input_error("tune wants one CONFIG.json; velo help tune");
   prepare_type(given);
+  if (!given.output.empty()) require_writable(given.output);
   const std::string config = read_file(given.words[0]);
   if (given.measure) return write_profile(config, given);
   const std::string file =
