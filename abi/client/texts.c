@@ -68,7 +68,8 @@ static void of_tunings(void) {
       "\"micro_batch\": "
       "[1], \"recompute\": [\"none\"], \"kind\": [\"zbv-greedy\"], \"split\": [\"even\"]}}";
   static const char columns[] =
-      "tp,pp,vpp,dp,cp,ep,micro_batch,microbatches,recompute,schedule,split,code,reason";
+      "tp,pp,vpp,dp,cp,ep,micro_batch,microbatches,recompute,schedule,split,code,reason,"
+      "cp_algorithm,tp_slices,token_rearrange";
   velo_tune_desc desc = VELO_TUNE_DESC_INIT;
   velo_tuning tuning = NULL;
   desc.config = config;

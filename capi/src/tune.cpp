@@ -43,6 +43,17 @@ std::int64_t whole(double bytes) {
   return std::llround(bytes);
 }
 
+// The layout of a plan or a rejection. Its struct is of a fixed size, so later ways of a cut are
+// fields behind it.
+template <class Row>
+void write_layout(Row& to, const sched::tune::full_layout& from) {
+  to.layout = from;
+  to.cp_algorithm = from.cp_algorithm;
+  to.cp_ulysses = from.cp_ulysses;
+  to.tp_slices = from.tp_slices;
+  to.token_rearrange = static_cast<velo_tuning_rearrange>(from.tokens);
+}
+
 void require_range(std::int32_t value, std::int64_t most, const char* field) {
   if (value < 0 || value > most)
     fail(VELO_ERR_ARGUMENT, field, core::concat("0 to ", most), text("%d", value));
@@ -87,7 +98,7 @@ velo_status velo_tuning_get_plan(velo_tuning tuning, int64_t index, velo_tuning_
     const sched::tune::plan& from = row_of(tuning_of(tuning).plans, index, "plans");
     velo_tuning_plan now{};
     now.fullest = from.fullest();
-    now.layout = from.layout;
+    write_layout(now, from.layout);
     now.memory = whole(from.bytes());
     now.step_seconds = from.step();
     now.pipeline_seconds = from.pipeline;
@@ -128,7 +139,7 @@ velo_status velo_tuning_get_rejection(velo_tuning tuning, int64_t index,
     const sched::tune::rejection& from = row_of(all.rejections, index, "rejections");
     velo_tuning_rejection now{};
     now.code = from.code;
-    now.layout = from.layout;
+    write_layout(now, from.layout);
     core::copy_text(now.reason, sizeof now.reason, reason_of(all, from).c_str());
     capi::write_struct(rejection, rejection_size, "rejection", now);
   });

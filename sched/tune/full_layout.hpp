@@ -1,4 +1,5 @@
-// A layout with the ways of a cut that velo_tuning_layout has no field for.
+// A layout with the ways of a cut that are fields of velo_tuning_plan and velo_tuning_rejection,
+// not of their velo_tuning_layout.
 //
 // They are dimensions of the search, too. They change what a layer costs and nothing else, so a way
 // that takes no less time and no less memory in a layer than another one is rejected before
@@ -14,7 +15,10 @@ namespace velo::sched::tune {
 
 // How tokens get into the order of their experts and back: by the numbers of their rows, or by
 // products with matrices of zeros and ones.
-enum class rearrange : std::int32_t { index, one_hot };
+enum class rearrange : velo_tuning_rearrange {
+  index = VELO_TUNING_REARRANGE_INDEX,
+  one_hot = VELO_TUNING_REARRANGE_ONE_HOT
+};
 
 struct full_layout : velo_tuning_layout {
   // The way in which ranks share the attention of a sequence. -1: no ranks share it; in a

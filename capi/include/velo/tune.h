@@ -4,11 +4,14 @@
  * A job is two JSON texts. The config says what is trained and on how many accelerators; the
  * profile says what an accelerator and the links between them give. Every candidate of the search
  * is a layout: tensor, pipeline, context and expert parallel sizes, chunks a pipeline rank holds,
- * micro-batch, what is recomputed, the order of the pipeline (schedule.h), and how layers are split
- * over stages. It either becomes a plan, priced by the simulator of schedules and with memory
- * itemised by rank, or is rejected with a reason. examples/tune/README.md lists keys, units,
- * defaults and formulas; VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has, of an
- * order that a search found, the cap and the costs with which velo_schedule_create makes it again.
+ * micro-batch, what is recomputed, the order of the pipeline (schedule.h), how layers are split
+ * over stages, how ranks share attention (sequence_plan.h), slices of products that overlap with
+ * their exchange, and how tokens get to their experts. The last three are fields of a plan and of a
+ * rejection; the others are fields of its velo_tuning_layout. A candidate either becomes a plan,
+ * priced by the simulator of schedules and with memory itemised by rank, or is rejected with a
+ * reason. examples/tune/README.md lists keys, units, defaults and formulas; VELO_TUNING_ASSUMPTIONS
+ * repeats them, and VELO_TUNING_JSON has, of an order that a search found, the cap and the costs
+ * with which velo_schedule_create makes it again.
  *
  * Nothing is measured or run: a plan is as good as its profile.
  *
@@ -18,6 +21,7 @@
 #define VELO_TUNE_H
 
 #include "velo/schedule.h"
+#include "velo/sequence_plan.h"
 #include "velo/status.h"
 #include "velo/types.h"
 
@@ -43,6 +47,13 @@ enum {
   VELO_TUNING_SPLIT_EVEN = 0, /* as many layers on each, or one fewer on the first and the last */
   VELO_TUNING_SPLIT_BALANCED = 1 /* so that the slowest stage, embedding and output counted, is as
                                     fast as it can be */
+};
+
+/* How tokens get into the order of their experts and back. */
+typedef int32_t velo_tuning_rearrange;
+enum {
+  VELO_TUNING_REARRANGE_INDEX = 0,  /* by the numbers of their rows */
+  VELO_TUNING_REARRANGE_ONE_HOT = 1 /* by products with matrices of zeros and ones */
 };
 
 /* Why a candidate is no plan. */
@@ -118,10 +129,18 @@ typedef struct velo_tuning_plan {
   double bubble;            /* part of pipeline_seconds that ranks idle, on average */
   double tokens_per_second; /* of all accelerators */
   double utilization;       /* operations that the model needs, over what accelerators could do */
+  velo_sequence_kind cp_algorithm; /* how ranks share attention; -1 where cp is 1 */
+  int32_t cp_ulysses;              /* neighbors of a hybrid that exchange heads; else 0 */
+  int32_t tp_slices; /* slices in which a product overlaps with its exchange; 1: no overlap; 0
+                        where tp is 1 */
+  velo_tuning_rearrange token_rearrange; /* INDEX without experts */
 } velo_tuning_plan;
 
-#define VELO_TUNING_PLAN_INIT \
-  { sizeof(velo_tuning_plan), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define VELO_TUNING_PLAN_INIT                                                                     \
+  {                                                                                               \
+    sizeof(velo_tuning_plan), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0                                                                                   \
+  }
 
 /* Memory of a rank of a plan's pipeline, in bytes. */
 typedef struct velo_tuning_memory {
@@ -143,15 +162,15 @@ typedef struct velo_tuning_rejection {
   uint32_t struct_size;
   velo_tuning_reason code;
   velo_tuning_layout layout;
-  char reason[200]; /* a sentence */
+  char reason[200];                /* a sentence */
+  velo_sequence_kind cp_algorithm; /* -1 where cp is 1 or the reason holds for any */
+  int32_t cp_ulysses;              /* neighbors of a hybrid that exchange heads; else 0 */
+  int32_t tp_slices;               /* as a plan's; 0 where tp is 1 or the reason holds for any */
+  velo_tuning_rearrange token_rearrange; /* as a plan's; INDEX where the reason holds for any */
 } velo_tuning_rejection;
 
-#define VELO_TUNING_REJECTION_INIT                                            \
-  {                                                                           \
-    sizeof(velo_tuning_rejection), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, { \
-      0                                                                       \
-    }                                                                         \
-  }
+#define VELO_TUNING_REJECTION_INIT \
+  { sizeof(velo_tuning_rejection), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0}, 0, 0, 0, 0 }
 
 /* A text of a tuning. */
 typedef int32_t velo_tuning_format;

@@ -335,6 +335,8 @@ VELO_TUNING_RECOMPUTE_FULL = 3
 VELO_TUNING_RECOMPUTE_NORMS = 4
 VELO_TUNING_SPLIT_EVEN = 0
 VELO_TUNING_SPLIT_BALANCED = 1
+VELO_TUNING_REARRANGE_INDEX = 0
+VELO_TUNING_REARRANGE_ONE_HOT = 1
 VELO_TUNING_REASON_HEADS = 1
 VELO_TUNING_REASON_RANKS = 2
 VELO_TUNING_REASON_EXPERTS = 3
@@ -2040,7 +2042,12 @@ velo_tuning_plan._fields_ = [
     ("bubble", c_double),
     ("tokens_per_second", c_double),
     ("utilization", c_double),
+    ("cp_algorithm", c_int32),
+    ("cp_ulysses", c_int32),
+    ("tp_slices", c_int32),
+    ("token_rearrange", c_int32),
 ]
+velo_tuning_plan._numbers_ = ("cp_algorithm", "token_rearrange")
 velo_tuning_memory._fields_ = [
     ("struct_size", c_uint32),
     ("layers", c_int32),
@@ -2057,8 +2064,12 @@ velo_tuning_rejection._fields_ = [
     ("code", c_int32),
     ("layout", velo_tuning_layout),
     ("reason", c_char * 200),
+    ("cp_algorithm", c_int32),
+    ("cp_ulysses", c_int32),
+    ("tp_slices", c_int32),
+    ("token_rearrange", c_int32),
 ]
-velo_tuning_rejection._numbers_ = ("code",)
+velo_tuning_rejection._numbers_ = ("code", "cp_algorithm", "token_rearrange")
 
 
 class velo_rms_norm_args(Sized):
