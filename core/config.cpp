@@ -60,6 +60,15 @@ checking read_checking(const char* value, const char* argument) {
   bad_value(argument, "off, sample or all", value);
 }
 
+constexpr const char* overlap_names[] = {"auto", "whole", "sliced"};
+
+overlap_mode read_overlap(const char* value, const char* argument) {
+  for (const overlap_mode mode :
+       {overlap_mode::automatic, overlap_mode::whole, overlap_mode::sliced})
+    if (std::strcmp(value, overlap_names[static_cast<std::size_t>(mode)]) == 0) return mode;
+  bad_value(argument, "for overlap.mode: auto, whole or sliced", value);
+}
+
 // Reads a number in C's syntax, without blanks, of those that `accepts` allows.
 template <class Accepts>
 double read_real(const char* value, const char* argument, const char* expected, Accepts accepts) {
@@ -174,6 +183,24 @@ constexpr row table[] = {
        s.check.data = read_switch(value, argument);
      },
      [](const settings& s) { return std::string(s.check.data ? "on" : "off"); }},
+    {"overlap.mode",
+     "How operators that overlap a product with a collective work: auto = by the call's "
+     "parallel_num, overlap.slices or velo's choice; whole = one after the other, without slices "
+     "(coc-mode 1); sliced = also where velo would choose no slices (coc-mode 2).",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.overlap.mode = read_overlap(value, argument);
+     },
+     [](const settings& s) {
+       return std::string(overlap_names[static_cast<std::size_t>(s.overlap.mode)]);
+     }},
+    {"overlap.slices",
+     "Slices of the same operators by shape, where parallel_num is 0: entries "
+     "ROWSxDEPTHxCOLUMNS:SLICES with commas between them, such as 4096x512x1024:4,*:2; a size * is "
+     "any; the first that fits decides; SLICES 0 = chosen, 1 = none. The same on all ranks.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.overlap.table = slice_table(value, argument);
+     },
+     [](const settings& s) { return s.overlap.table.text(); }},
     {"limits.f32_gflops",
      "Gflop/s that products of float32 and float16 can reach with the context's threads, for "
      "velo_op_cost; 0 = not known. `velo info` measures it.",

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/host/cpu.hpp"
+#include "core/slice_table.hpp"
 #include "velo/context.h"
 
 namespace velo::core {
@@ -62,6 +63,7 @@ struct settings {
   machine_limits limits;
   core::counting counting = core::counting::off;
   check_settings check;
+  overlap_settings overlap;
 
   struct forced {
     std::string op, kernel;
@@ -77,7 +79,8 @@ struct settings {
     return threads == other.threads && isa == other.isa && optimization == other.optimization &&
            queue == other.queue && closures == other.closures && log == other.log &&
            plugin_path == other.plugin_path && limits == other.limits &&
-           counting == other.counting && check == other.check && kernels == other.kernels;
+           counting == other.counting && check == other.check && overlap == other.overlap &&
+           kernels == other.kernels;
   }
 };
 

@@ -256,6 +256,8 @@ static const struct {
                 {"log", "off", {"debug", "info", "warn", "off", "error"}, "loud"},
                 {"plugin_path", "", {"/nowhere"}, NULL},
                 {"counters", "off", {"on", "recompute", "off"}, "yes"},
+                {"overlap.mode", "auto", {"whole", "sliced", "auto"}, "1"},
+                {"overlap.slices", "", {"4096x512x1024:4,*:2"}, "4:4"},
                 {"limits.f32_gflops", "0", {"1.5"}, "-1"},
                 {"limits.bf16_gflops", "0", {"1.5"}, "-1"},
                 {"limits.read_gbytes", "0", {"1.5"}, "-1"},

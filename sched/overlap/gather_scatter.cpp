@@ -83,6 +83,7 @@ void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
     fail(VELO_ERR_SHAPE, "args.x.shape", text("a first dimension that divides by %d ranks", ranks),
          core::number(shape[0]));
   p.product.m *= p.gathering.size();
+  choose_slices(p, p.scattering.group != nullptr ? p.scattering : p.gathering);
   shape[0] /= ranks;
   shape[last] = p.product.n;
   outputs.set(*f.y, p.dtype, f.x->ndim, shape);

@@ -21,6 +21,7 @@ void infer(const velo_matmul_all_reduce_args& a, problem& p, ops::output_shapes&
       problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
   require_bias(a.bias, p.product.n, p.dtype);
   p.in = membership_in(a.group, "args.group");
+  choose_slices(p, p.in);
   std::int64_t shape[ops::max_rank];
   std::copy(a.x->shape, a.x->shape + a.x->ndim, shape);
   shape[a.x->ndim - 1] = p.product.n;

@@ -88,6 +88,7 @@ void infer(const args& a, problem& p, ops::output_shapes& outputs) {
   ops::require_shape(*a.gamma, "gamma", 1, &n);
   ops::require_f32_or(*a.gamma, "gamma", p.dtype);
   p.in = membership_in(a.group, "args.group");
+  choose_slices(p, p.in);
   outputs.like(a.y, *a.residual);
   outputs.like(a.norm_out, *a.residual, p.dtype);
   outputs.set(a.rstd, core::f32, a.residual->ndim, ops::statistics_shape(*a.residual, 1).sizes);
@@ -297,7 +298,7 @@ const char* reject(const args&, const problem& p, const ops::kernel_entry& kerne
   if (const char* why = why_not_sliced(p.in, p)) return why;
   // Measured on two cores with AMX, slices took 1.1 to 1.3 of the time.
   const bool by_tiles = p.dtype == core::bf16 && p.in.group->owner().isa() >= core::isa::amx;
-  if (by_tiles && p.slices == 0) return "AMX multiplies bfloat16 faster whole than in slices";
+  if (by_tiles && !asks_for_slices(p)) return "AMX multiplies bfloat16 faster whole than in slices";
   return cut_of(p).pays() ? nullptr : too_small;
 }
 

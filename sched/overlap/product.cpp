@@ -69,6 +69,20 @@ overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool
   return all;
 }
 
+slice_choice choose_slices(const membership& in, std::int64_t slices, std::int64_t rows,
+                           std::int64_t depth, std::int64_t columns) {
+  if (in.group == nullptr) return {core::overlap_mode::automatic, slices};
+  const core::overlap_settings& by = in.group->owner().configuration().now().overlap;
+  if (by.mode == core::overlap_mode::whole) return {by.mode, 1};
+  return {by.mode, slices != 0 ? slices : by.table.slices_of(rows, depth, columns)};
+}
+
+void choose_slices(overlap_problem& problem, const membership& in) {
+  const ops::gemm_problem& of = problem.product;
+  const slice_choice chosen = choose_slices(in, problem.slices, of.m, of.k, of.n);
+  problem.slices = chosen.slices, problem.mode = chosen.mode;
+}
+
 void require_bias(const velo_tensor* bias, std::int64_t n, velo_dtype dtype) {
   if (bias == nullptr) return;
   ops::require_shape(*bias, "bias", 1, &n);
@@ -119,11 +133,12 @@ const char* why_not_sliced(const membership& in, const overlap_problem& problem)
   if (in.size() == 1) return "the group has one rank";
   if (in.group->relay_slot_bytes() == 0)
     return "the transport does not show ranks each other's memory";
+  if (problem.mode == core::overlap_mode::whole) return "overlap.mode is whole";
   if (problem.slices == 1) return "one slice is asked for";
   // A product of few rows packs the weight while it multiplies, which costs less than the packing
   // for slices.
   constexpr std::int64_t few_rows = 512;
-  return problem.slices == 0 && problem.product.m <= few_rows
+  return !asks_for_slices(problem) && problem.product.m <= few_rows
              ? "512 rows or fewer, whose weight is packed as it is multiplied"
              : nullptr;
 }

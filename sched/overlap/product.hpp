@@ -40,10 +40,25 @@ void enter_group(membership& in, const char* argument, const comm::request& what
 struct overlap_problem {
   ops::gemm_problem product;
   velo_dtype dtype;
-  std::int64_t slices;  // the caller's number; 0: chosen here, 1: no slices
+  std::int64_t slices;      // of the call, then of the table; 0: chosen here, 1: no slices
+  core::overlap_mode mode;  // of the group's context
 };
 overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
                            std::int64_t slices);
+
+// Completes a call's number of slices by the settings of the group's context, for a product of
+// rows x depth by depth x columns. Settings are read here alone, so that a call has one number.
+struct slice_choice {
+  core::overlap_mode mode = core::overlap_mode::automatic;
+  std::int64_t slices;
+};
+slice_choice choose_slices(const membership& in, std::int64_t slices, std::int64_t rows,
+                           std::int64_t depth, std::int64_t columns);
+void choose_slices(overlap_problem& problem, const membership& in);
+// Whether a call or a setting asks for slices, instead of leaving the choice to this library.
+inline bool asks_for_slices(const overlap_problem& problem) {
+  return problem.slices > 1 || problem.mode == core::overlap_mode::sliced;
+}
 
 // The product of this rank; what is sent and received is not counted.
 template <class Args, class Problem>

@@ -188,6 +188,8 @@ TEST_CASE("each key alone changes its own value and no other") {
                                                       {"check.share", "0.5"},
                                                       {"check.capsules", "/a"},
                                                       {"check.data", "off"},
+                                                      {"overlap.mode", "whole"},
+                                                      {"overlap.slices", "8x*x4:2,*:1"},
                                                       {"limits.f32_gflops", "1.5"},
                                                       {"limits.bf16_gflops", "3"},
                                                       {"limits.read_gbytes", "20"},

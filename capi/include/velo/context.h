@@ -27,6 +27,13 @@
  *   its outputs hold the kernel's results. check.share: the share that sample checks, default 0.01.
  *   check.capsules: folder for the first call that diverged (velo replay-capsule), empty = none.
  *   check.data: on | off; whether that file holds the tensors' elements
+ * - overlap.mode: auto | whole | sliced; how operators that overlap a product with a collective
+ *   work: by their field parallel_num, overlap.slices or velo's choice; without slices (MindSpeed's
+ *   coc-mode 1); as auto, but in slices also where velo would choose none (coc-mode 2)
+ * - overlap.slices: their slices by the shape of the product, where parallel_num is 0: entries
+ *   ROWSxDEPTHxCOLUMNS:SLICES with commas between them, such as 4096x512x1024:4,*:2; a size * is
+ *   any, * alone any shape; the first that fits decides; SLICES 0 = chosen, 1 = none; the same on
+ *   all ranks; default empty
  * - limits.f32_gflops, limits.bf16_gflops, limits.read_gbytes, limits.copy_gbytes: the rates that
  *   the machine can reach with the context's threads (velo_op_cost); 0 = not known
  */

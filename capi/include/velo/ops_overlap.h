@@ -37,9 +37,9 @@ typedef struct velo_matmul_all_reduce_args {
                               * transpose_weight; dtype of x */
   const velo_tensor* y;      /* out: [.., n], dtype of x */
   int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
-                              * at least so many, where there are as many rows; the same on all
-                              * ranks; MindSpeed's coc-parallel-num */
+  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
+                              * chosen, 1 none, else at least so many, where there are as many
+                              * rows; the same on all ranks; MindSpeed's coc-parallel-num */
   const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                               * dtype of x; added to the rounded sum, once, so all ranks give the
                               * same; NULL = 0 */
@@ -84,9 +84,9 @@ typedef struct velo_matmul_reduce_scatter_args {
                               * transpose_weight; dtype of x */
   const velo_tensor* y;      /* out: [s / ranks, .., n], dtype of x */
   int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
-                              * at least so many, where there are as many rows; the same on all
-                              * ranks; MindSpeed's coc-parallel-num */
+  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
+                              * chosen, 1 none, else at least so many, where there are as many
+                              * rows; the same on all ranks; MindSpeed's coc-parallel-num */
   const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                               * dtype of x; added to the rounded sum, once, so all ranks give the
                               * same; NULL = 0 */
@@ -129,9 +129,9 @@ typedef struct velo_all_gather_matmul_args {
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
                                 * dimension: what the gradient to weight needs */
   int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
-                                * at least so many, where there are as many rows; the same on all
-                                * ranks; MindSpeed's coc-parallel-num */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
+                                * chosen, 1 none, else at least so many, where there are as many
+                                * rows; the same on all ranks; MindSpeed's coc-parallel-num */
   const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                                 * dtype of x; NULL = 0 */
 } velo_all_gather_matmul_args;
@@ -174,9 +174,9 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
                                 * dimension: what the gradient to weight needs */
   int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
-                                * at least so many, where there are as many rows; the same on all
-                                * ranks; MindSpeed's coc-parallel-num */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
+                                * chosen, 1 none, else at least so many, where there are as many
+                                * rows; the same on all ranks; MindSpeed's coc-parallel-num */
   const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                                 * dtype of x; added to the rounded sum, once, so ranks of
                                 * scatter_group give the same; NULL = 0 */

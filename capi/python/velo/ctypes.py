@@ -3314,7 +3314,7 @@ class velo_matmul_all_reduce_args(Sized):
         ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
         ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
+        ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
     ]
     _numbers_ = ("parallel_num",)
@@ -3330,7 +3330,7 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
         ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
+        ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
     ]
     _numbers_ = ("parallel_num",)
@@ -3347,7 +3347,7 @@ class velo_all_gather_matmul_args(Sized):
         ("y", POINTER(velo_tensor)),  # [ranks * s, .., n], dtype of x
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
+        ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; NULL = 0
     ]
     _numbers_ = ("parallel_num",)
@@ -3365,7 +3365,7 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("y", POINTER(velo_tensor)),  # [gathering ranks * s / summing ranks, .., n], dtype of x
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
+        ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give the same; NULL = 0
     ]
     _numbers_ = ("parallel_num",)

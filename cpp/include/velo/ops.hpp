@@ -2626,8 +2626,8 @@ struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // 1 when weight is stored [n, k]
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
-  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
-  // on all ranks; MindSpeed's coc-parallel-num
+  // slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are
+  // as many rows; the same on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
   // [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same;
   // NULL = 0
@@ -2656,8 +2656,8 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // 1 when weight is stored [n, k]
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
-  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
-  // on all ranks; MindSpeed's coc-parallel-num
+  // slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are
+  // as many rows; the same on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
   // [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same;
   // NULL = 0
@@ -2689,8 +2689,8 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   self& gathered(std::nullptr_t) { return base::gathered = nullptr, *this; }
   // 1 when weight is stored [n, k]
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
-  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
-  // on all ranks; MindSpeed's coc-parallel-num
+  // slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are
+  // as many rows; the same on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
   // [n], float32 or the dtype of x; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
@@ -2723,8 +2723,8 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   self& gathered(std::nullptr_t) { return base::gathered = nullptr, *this; }
   // 1 when weight is stored [n, k]
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
-  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
-  // on all ranks; MindSpeed's coc-parallel-num
+  // slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are
+  // as many rows; the same on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
   // [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give
   // the same; NULL = 0

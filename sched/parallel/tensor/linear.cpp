@@ -103,7 +103,6 @@ linear_problem linear_problem_of(const linear_fields& f, const char* function, c
   p.n = weight.shape[0], p.k = weight.shape[1];
   if (std::max(p.n, p.k) >= std::int64_t{1} << 31)
     fail(VELO_ERR_SHAPE, "args.weight.shape", "sizes below 2^31", ops::shape_name(2, weight.shape));
-  p.slices = f.slices;
   p.cuts_rows = f.cuts_rows;
   set_rows(p, f, t, name, which);
   p.lines = 1;
@@ -111,6 +110,8 @@ linear_problem linear_problem_of(const linear_fields& f, const char* function, c
   const std::int64_t sizes[] = {p.rows, p.lines, std::max({p.n, p.k, std::int64_t{1}}),
                                 std::int64_t{p.ranks()}};
   if (!ops::countable(4, sizes)) ops::refuse_sizes(t.ndim, t.shape, text("args.%s.shape", name));
+  const slice_choice chosen = choose_slices(p.in, f.slices, p.m(), p.k, p.n);
+  p.slices = chosen.slices, p.mode = chosen.mode;
   p.signature = signature_of(p, f.rows);
   return p;
 }
@@ -196,7 +197,7 @@ void enter_linear(linear_problem& p, const comm::operation& opening, core::strea
 const char* why_not_sliced(const linear_problem& p) {
   overlap_problem sized{};
   sized.product.m = p.m();
-  sized.slices = p.slices;
+  sized.slices = p.slices, sized.mode = p.mode;
   return why_not_sliced(p.in, sized);
 }
 

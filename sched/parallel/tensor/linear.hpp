@@ -36,6 +36,7 @@ struct linear_problem {
   std::int64_t lines;           // matrix rows of each
   std::int64_t n, k;            // of this rank's weight
   std::int64_t slices;
+  core::overlap_mode mode;
   std::uint64_t signature;  // of what must be the same on all ranks
   bool cuts_rows, communicates;
 
