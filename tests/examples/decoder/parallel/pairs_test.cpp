@@ -109,7 +109,8 @@ std::vector<settings> covering_layouts(const settings& base, std::size_t most) {
 }  // namespace
 
 // Cuts of 8 ranks, algorithms, orders and recompute: each value of each beside each value of each
-// other, as far as they fit together. VELO_PRETRAIN_LONG: 20 steps of all, 16 with shared keys; else 2 of some.
+// other, as far as they fit together. VELO_PRETRAIN_LONG: 20 steps of all, 16 with shared keys;
+// else 2 of some.
 TEST_CASE("pairs of cuts, orders and recompute have the losses and gradients of one rank") {
   const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
   const auto count = is_long ? std::size_t{400} : std::size_t{10};
