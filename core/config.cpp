@@ -186,7 +186,7 @@ constexpr row table[] = {
     {"overlap.mode",
      "How operators that overlap a product with a collective work: auto = by the call's "
      "parallel_num, overlap.slices or velo's choice; whole = one after the other, without slices "
-     "(coc-mode 1); sliced = also where velo would choose no slices (coc-mode 2).",
+     "(coc-mode 0 and 1); sliced = also where velo would choose no slices (coc-mode 2).",
      [](settings& s, const char* value, isa, const char* argument) {
        s.overlap.mode = read_overlap(value, argument);
      },

@@ -1,5 +1,5 @@
-// How calls of overlap operators are cut into slices unless their fields say so: a way for all of
-// them, and a table of slices by the shape of the product.
+// The settings of overlap operators: one mode for all calls, and a table of slices by the shape of
+// the product, for calls whose field leaves the number open.
 //
 // A table is a text of entries ROWSxDEPTHxCOLUMNS:SLICES with commas between them. A size may be *
 // for any, and * alone stands for any shape. The first entry that fits a shape decides. SLICES is

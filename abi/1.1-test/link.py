@@ -13,7 +13,18 @@ import subprocess
 import sys
 
 READS_TABLES = re.compile(
-    r"abi/generated/|adapters/generated/|velo_context_stats|capability|api_table|abi_offered")
+    r"abi/generated/|adapters/generated/|velo_context_stats|capability|api_table|abi_offered|"
+    r"self_description\.inc")
+
+
+def zip_description(tree, folder):
+    """Writes the grown description as the build does (ops/call/zipped.cmake)."""
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    subprocess.run([
+        "cmake", "-D", f"FROM={tree}/abi/generated/describe.json", "-D",
+        f"TO={folder}/self_description.inc", "-P", f"{source}/ops/call/zipped.cmake"
+    ],
+                   check=True)
 
 
 def includes_tables(source):
@@ -34,6 +45,9 @@ def main():
         command = like["command"].replace(like["file"], path).replace(output, name)
         entries.append(
             {"file": path, "directory": like["directory"], "command": command, "added": True})
+    zipped = os.path.abspath(os.path.join(objects, "zipped"))
+    if library == "velo":
+        zip_description(os.path.abspath(tree), zipped)
     linked, running = [], []
     for entry in entries:
         output = re.search(r" -o (\S+)", entry["command"]).group(1)
@@ -43,7 +57,7 @@ def main():
         target = os.path.join(objects, output.replace("/", "_"))
         # The grown tree is looked at first; speed of this code does not matter.
         command = entry["command"].replace(" -o " + output, f" -O0 -g0 -o {target}")
-        command = re.sub(r" -I", f" -I{tree} -I{tree}/capi/include -I", command, count=1)
+        command = re.sub(r" -I", f" -I{zipped} -I{tree} -I{tree}/capi/include -I", command, count=1)
         generated = re.search(r"capi/adapters/generated/\S+$", command)
         if generated:  # a source that is generated itself
             command = command[:command.rindex(" ") + 1] + os.path.join(tree, generated.group(0))

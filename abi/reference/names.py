@@ -15,7 +15,8 @@ NAME = re.compile(
     r"(?<![\w.])(?:velo_[a-z0-9_]*[a-z0-9]|VELO_[A-Z0-9_]*[A-Z0-9]|[a-z0-9]+(?:_[a-z0-9]+)+|arXiv:"
     r"\d+\.\d+)\b"
 )
-VARIABLES = ("VELO_LIBRARY", "VELO_ADAPTERS")  # of the environment
+VARIABLES = (  # of the environment
+    "VELO_LIBRARY", "VELO_ADAPTERS", "VELO_OVERLAP_SLICES", "VELO_OVERLAP_MODE")
 CLOSED = (nodes.reference, nodes.title, nodes.literal_block, nodes.raw)
 log = logging.getLogger(__name__)
 

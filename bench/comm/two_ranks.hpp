@@ -28,7 +28,7 @@ struct rank_of {
 
 // Memory that ranks share besides their group: when to stop, and how long each call took.
 struct board {
-  static constexpr int most_rounds = 4000, most_calls = 6;
+  static constexpr int most_rounds = 4000, most_calls = 7;
   std::atomic<int> rounds;
   std::atomic<int> wrong;
   double seconds[ranks][most_calls][most_rounds];

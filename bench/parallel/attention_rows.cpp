@@ -1,10 +1,10 @@
 // Rows of causal attention on two ranks, forward and gradient, by each kind of plan.
 //
 // Calls that take turns: the whole sequence on each rank at the same time, so that each has the
-// other's load beside it; the share of a rank by a ring, by Ulysses and by all-gather; what a rank
-// of the ring computes; and what it sends, each without the other (ring_apart.hpp). Results of the
-// shares are held against the whole's, within the bounds of the operators. The forward keeps what
-// the gradient needs.
+// other's load beside it; the share of a rank by a ring, by Ulysses, by all-gather and by adaptive
+// rounds; what a rank of the ring computes; and what it sends, each without the other
+// (ring_apart.hpp). Results of the shares are held against the whole's, within the bounds of the
+// operators. The forward keeps what the gradient needs.
 //
 // A kind's row compares it with the whole: a share of 0.5 is ideal. The row "exposed" compares what
 // the ring takes beyond its computation with the exchange alone. Beside waiting that has the ring's
@@ -36,10 +36,10 @@ struct row {
   double bound() const { return of.type == dtype::f32 ? 1e-5 : 0.016; }
 };
 
-enum contender { whole, ring, ulysses, all_gather, computed, exchanged, contenders };
+enum contender { whole, ring, ulysses, all_gather, adaptive, computed, exchanged, contenders };
 static_assert(contenders <= board::most_calls);
-constexpr int rows_each = 4;  // from the same rounds
-constexpr const char* kind_names[] = {"whole", "ring", "ulysses", "all_gather"};
+constexpr int rows_each = 5;  // from the same rounds
+constexpr const char* kind_names[] = {"whole", "ring", "ulysses", "all_gather", "adaptive"};
 
 // One rank's share by one kind of plan.
 class kind_share {
@@ -67,7 +67,8 @@ class attention {
         whole_(r.of, first_rows(r.of.sequence), first_rows(r.of.sequence)),
         shares_{{r, me, VELO_SEQUENCE_RING},
                 {r, me, VELO_SEQUENCE_ULYSSES},
-                {r, me, VELO_SEQUENCE_ALL_GATHER}},
+                {r, me, VELO_SEQUENCE_ALL_GATHER},
+                {r, me, VELO_SEQUENCE_ADAPTIVE}},
         apart_(r.of, me, shares_[0].plan(), r.gradient) {
     attend(me.stream, whole_, true);
   }
@@ -87,7 +88,7 @@ class attention {
   const row& r_;
   const rank_of& me_;
   const attention_tensors whole_;
-  const kind_share shares_[3];
+  const kind_share shares_[4];
   const ring_apart apart_;
 };
 
@@ -159,7 +160,7 @@ bool measure_attention(const pair_options& set, board& all, const row_taker& tak
         std::fprintf(stderr, "bench_parallel: wrong result: %s\n", name.c_str());
         return false;
       }
-      for (const int kind : {ring, ulysses, all_gather})
+      for (const int kind : {ring, ulysses, all_gather, adaptive})
         take(share_of(r, kind, by, all), all.rounds);
       if (r.has_exposed()) take(exposed_of(r, by, all), all.rounds);
     }

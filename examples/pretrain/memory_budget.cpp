@@ -22,10 +22,8 @@ std::int64_t with_margin(std::int64_t bytes) {
   return bytes + bytes / 100 + fixed_margin;
 }
 
-std::int64_t keep_to_budget(const configuration& config, trainer& of, run_memory& memory) {
-  const memory_settings& asked = config.values.memory;
+budget_answer keep_to_budget(const memory_settings& asked, trainer& of, run_memory& memory) {
   const std::int64_t budget = asked.memory_budget;
-  if (budget == 0) return 0;
   const bool adaptive = asked.recompute == "adaptive";
   const bool fits = adaptive && of.adapt(without_margin(budget));
   const std::int64_t peak = of.peak_bytes(asked);
@@ -40,10 +38,10 @@ std::int64_t keep_to_budget(const configuration& config, trainer& of, run_memory
                       " and room for holes)";
     if (!adaptive && other < peak)
       why += ", or " + std::to_string(with_margin(other)) + " with recompute = full";
-    config.refuse("memory_budget", why.c_str());
+    return {peak, why};
   }
   memory.set_limit(budget);
-  return peak;
+  return {peak, ""};
 }
 
 }  // namespace pretrain

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "examples/decoder/configuration/configuration.hpp"
 #include "examples/decoder/train/trainer.hpp"
@@ -16,9 +17,15 @@ using namespace decoder;
 // The bytes that the pool needs for buffers of so many bytes.
 std::int64_t with_margin(std::int64_t bytes);
 
-// Limits the run's memory to the budget of the settings and returns the most bytes that buffers
-// will hold; 0 without a budget. Adaptive recompute is chosen here. A budget that is too small is
-// refused with the least one that works.
-std::int64_t keep_to_budget(const configuration& config, trainer& of, run_memory& memory);
+// The most bytes that buffers will hold, and why the budget is refused: it is too small, and the
+// least one that works is named. The same on all ranks, which call keep_to_budget together.
+struct budget_answer {
+  std::int64_t peak = 0;
+  std::string refused;  // empty: it is not
+};
+
+// Limits the run's memory to the budget of the settings, if it is not refused. Adaptive recompute
+// is chosen here.
+budget_answer keep_to_budget(const memory_settings& asked, trainer& of, run_memory& memory);
 
 }  // namespace pretrain

@@ -71,19 +71,14 @@ class run {
   }
 
  private:
-  // The ranks compute their peaks together, so the others prepare up to here before rank 0 goes on.
+  // The ranks compute their peaks together, so rank 0 lets the others prepare before it goes on.
   std::int64_t peak_within_budget() {
     if (values_.memory.memory_budget == 0) return 0;
     if (rank_.leads()) rank_.barrier();
-    std::int64_t peak = 0;
-    try {
-      peak = keep_to_budget(config_, trainer_, memory_);
-    } catch (...) {
-      if (!rank_.leads()) rank_.barrier();  // which rank 0's own refusal ends
-      throw;
-    }
-    if (!rank_.leads()) rank_.barrier();
-    return peak;
+    const budget_answer found = keep_to_budget(values_.memory, trainer_, memory_);
+    if (!rank_.leads()) rank_.barrier();  // where it is refused, rank 0 ends this wait
+    if (!found.refused.empty()) config_.refuse("memory_budget", found.refused.c_str());
+    return found.peak;
   }
 
   // Rank 0 prepares before the others, so that it alone finds and prints what is wrong with a run.

@@ -40,7 +40,7 @@ void enter_group(membership& in, const char* argument, const comm::request& what
 struct overlap_problem {
   ops::gemm_problem product;
   velo_dtype dtype;
-  std::int64_t slices;      // of the call, then of the table; 0: chosen here, 1: no slices
+  std::int64_t slices;      // the call's, or else the table's; 0: chosen here, 1: none
   core::overlap_mode mode;  // of the group's context
 };
 overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,

@@ -28,8 +28,8 @@
  *   check.capsules: folder for the first call that diverged (velo replay-capsule), empty = none.
  *   check.data: on | off; whether that file holds the tensors' elements
  * - overlap.mode: auto | whole | sliced; how operators that overlap a product with a collective
- *   work: by their field parallel_num, overlap.slices or velo's choice; without slices (MindSpeed's
- *   coc-mode 1); as auto, but in slices also where velo would choose none (coc-mode 2)
+ *   work: by their field parallel_num, overlap.slices or velo's choice; without slices (coc-mode 0
+ *   and 1 of MindSpeed); as auto, but in slices also where velo would choose none (coc-mode 2)
  * - overlap.slices: their slices by the shape of the product, where parallel_num is 0: entries
  *   ROWSxDEPTHxCOLUMNS:SLICES with commas between them, such as 4096x512x1024:4,*:2; a size * is
  *   any, * alone any shape; the first that fits decides; SLICES 0 = chosen, 1 = none; the same on

@@ -1,7 +1,8 @@
 // config.json: the model's shape under the keys of transformers' LlamaConfig.
 //
 // A model with kv_share has a type of its own, since a Llama would draw the missing weights at
-// random. The factor has HunYuan's key; with 2, and only then, it means the same layers there.
+// random. The factor has the key that
+// HunYuan's models use. With the factor 2 both share the same layers; with others they do not.
 #include <jansson.h>
 
 #include <cstdlib>

@@ -115,7 +115,8 @@ std::vector<const char*> stage_settings() {
 }  // namespace
 
 // The flag --pp 1 makes the settings of stages in a file or a checkpoint void; so do --tp 1 and
-// --cp 1 theirs. Those of cp are of ranks along y, too, which --tp and --tp_x can take away.
+// --cp 1 theirs. Ranks along y use the settings of cp, too; so
+// a flag --tp or --tp_x that leaves no such ranks drops them, where cp is 1.
 void configuration::drop_parts() {
   const auto is_flag = [&](const char* name) { return at(name).origin.rfind("--", 0) == 0; };
   const auto is_one = [&](const char* size) { return is_flag(size) && text(at(size)) == "1"; };

@@ -132,8 +132,10 @@ void configuration::add_memory() {
 
 void configuration::add_parallel() {
   auto& p = values.parallel;
-  add("parallel", "tp", &p.tp, "ranks that each matrix of a layer is cut over; at most kv_heads", 1,
-      1024);
+  add("parallel", "tp", &p.tp,
+      "ranks that each matrix of a layer is cut over; at most kv_heads, or a multiple of it that "
+      "divides heads",
+      1, 1024);
   add("parallel", "tp_x", &p.tp_x,
       "X cuts each matrix both ways, over X ranks and over Y = tp / X: kv_heads over X, and the "
       "columns of activations over Y; 0: one way, over tp ranks",

@@ -2,7 +2,7 @@
 // (Seq1F1B).
 //
 // Splits are equally long; where they cannot be, the first ones have a row more, since the rows of
-// later ones attend to more keys.
+// later ones attend to more keys. Cost: a few numbers, once a micro-batch.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace decoder {
 // Rows [begin, end) of each sequence.
 struct sequence_split {
   std::int64_t number, begin, end;
-  held_rows rows;  // the same
+  held_rows rows;  // the same rows, for copies
 
   std::int64_t count() const { return end - begin; }
   std::int64_t sequence() const { return rows.sequence(); }
@@ -27,9 +27,9 @@ std::vector<sequence_split> cut_sequence(std::int64_t rows, std::int64_t splits)
 // The split's rows of all windows of a micro-batch, which is one sequence.
 held_rows rows_in_windows(const sequence_split& of, std::int64_t windows);
 
-// Documents side by side as attention takes them: the ends of runs of the split's queries, and of
-// all windows' keys. The queries of a run are its last keys; runs without queries have the keys
-// that no query sees.
+// The documents of a micro-batch as runs of queries and keys for attention: `queries` and `keys`
+// hold the end of each run. A run's queries are its last keys. A run without queries holds keys
+// that no query of the split sees.
 struct document_runs {
   std::vector<std::int64_t> queries, keys;
 };

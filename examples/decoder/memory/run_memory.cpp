@@ -95,7 +95,7 @@ velo_status run_memory::refill(void* user, const velo_recompute_call* call) {
 }
 
 void run_memory::begin_region(buffer& which, std::int64_t bytes) {
-  // A rank may have no row of few; a region has a byte at least.
+  // A rank may have no rows where there are fewer rows than ranks; a region needs a byte.
   const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1));
   velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
   region.name = "activation";

@@ -16,7 +16,7 @@ namespace decoder {
 
 class swapper {
  public:
-  // Swapping smaller buffers costs more than it saves.
+  // The default of `smallest`: swapping a buffer below a page costs more than it saves.
   static constexpr std::int64_t page = 4096;
 
   // `where` is "host", or "disk" with files in `directory`. Context and memory must outlive the

@@ -40,6 +40,14 @@ struct packed_documents {
   void fill(std::int64_t rows) {
     ends = {rows};
     share = {held_rows(rows), {}, {}};
+    runs = {};
+  }
+  // A split's rows of windows that are a document each.
+  void fill(const sequence_split& of, std::int64_t windows) {
+    ends.clear();
+    for (std::int64_t i = 1; i <= windows; ++i) ends.push_back(i * of.sequence());
+    share = {rows_in_windows(of, windows), {}, {}};
+    runs = document_runs_of(of, ends);
   }
 
   std::vector<std::int64_t> ends;  // in the micro-batch
@@ -91,12 +99,14 @@ struct layer_activations {
   // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
   buffer output_gradient, middle_gradient;  // [rows, hidden]
   buffer projected_gradient;                // [tokens, qkv]
-  // Of a split. Its keys and values; `projected` has queries alone, [tokens, heads * head_dim].
+  // Where sequences are split: the keys and values of all splits; `projected` then has queries
+  // alone, [tokens, heads * head_dim].
   sequence_keys* of_sequence = nullptr;
-  // With kv_share. The layer before, whose keys and values this one attends to; nullptr: its own.
-  // Without its own, `projected` and its gradient are [tokens, heads * head_dim].
+  // With kv_share: the layer before, whose keys and values this one attends to; nullptr if it has
+  // its own. A layer that has an owner keeps queries alone in `projected`.
   layer_activations* owner = nullptr;
-  buffer shared_gradient;  // [tokens, qkv]; of this layer's keys and values, by the layer behind
+  // [tokens, qkv]; the gradient of this layer's keys and values that the next layer has left.
+  buffer shared_gradient;
   // f32:
   buffer attention_rstd, feed_forward_rstd;  // [rows]
   buffer softmax_max, softmax_sum;           // [sequences, heads, queries]
@@ -190,7 +200,7 @@ class activations {
 
   // Reduces gradients over ranks as the backward pass finishes them; nullptr with one rank.
   const data_parallel* reducer = nullptr;
-  // The backward pass finishes the gradients of layers: it is the last of the step.
+  // This backward pass is the last of the step: the gradients of layers are final after it.
   bool finishes = false;
 
   std::optional<packed_documents> documents;

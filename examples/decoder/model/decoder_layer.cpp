@@ -130,7 +130,7 @@ void decoder_layer::project_backward(const pass& now, const linear& matrix,
   products.finish();
 }
 
-// The same of `return_to_stream`.
+// The gradient of `return_to_stream` to its rows; dy: of all tensor ranks.
 void decoder_layer::return_backward(const pass& now, const linear& matrix,
                                     const velo::tensor_view& dy,
                                     const velo::tensor_view& dx) const {

@@ -1,11 +1,10 @@
 // Attention of a split's rows: queries attend to the keys of the split and of those before it.
 //
-// The splits of a micro-batch go forward from the first and backward from the last. A forward pass
-// writes its rows of the shared keys and values (sequence_keys), and reads them up to its end; with
-// kv_share they are those of the layer that owns them. A
-// backward pass adds to their gradients up to its end: the last split's pass, the first one, writes
-// all of them, so that those of a split's own rows are whole in its pass. Sums are rounded to the
-// model's dtype once a split. Cost: two copies of the rows' projection.
+// A forward pass writes its rows of the shared keys and values (sequence_keys) and reads all rows
+// up to its end. With kv_share a layer reads those of its owner. A backward pass adds to the
+// gradients of all rows up to its end. The last split goes back first and writes them all; so when
+// a split goes back, the gradients of its own rows are complete. Sums are rounded to the model's
+// dtype once a split. Cost: two copies of the rows' projection.
 #include <cstring>
 
 #include "examples/decoder/model/decoder_layer.hpp"

@@ -211,7 +211,7 @@ double model::counted_by_ranks(const activations& of) const {
   return static_cast<double>(of.sequences * parallel_->context.of_window().rows.sequence());
 }
 
-// The first tensor rank returns the losses of this context rank's rows.
+// The first rank along x returns the losses of this rank's rows; the others return 0.
 double model::shared_loss(const pass& now, activations& of, velo::reduction how) const {
   const std::int64_t tokens = now.batch.tokens();
   const buffer losses = memory_.take(now.room.tokens() * 4, VELO_PURPOSE_WORKSPACE);

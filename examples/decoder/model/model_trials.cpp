@@ -7,9 +7,33 @@
 #include "examples/decoder/model/model.hpp"
 
 namespace decoder {
+namespace {
+
+// While it lives, the documents of a batch have rows, as many as there can be.
+class filled_documents {
+ public:
+  explicit filled_documents(activations& of) : of_(of) {
+    if (!of.documents) return;
+    if (of.split == nullptr)
+      of.documents->fill(of.largest().tokens());
+    else
+      of.documents->fill(*of.split, of.largest().sequences);
+  }
+  ~filled_documents() {
+    if (of_.documents) of_.documents->fill(0);
+  }
+  filled_documents(const filled_documents&) = delete;
+  filled_documents& operator=(const filled_documents&) = delete;
+
+ private:
+  activations& of_;
+};
+
+}  // namespace
 
 std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activations& of) {
   of.clear();
+  const filled_documents filled(of);
   of.sequences = of.largest().sequences;
   const pass now = begin(stream, of);
   of.residual[0] = make_stream(now);
@@ -57,8 +81,7 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
   const std::size_t all = std::exchange(depth_, std::min<std::size_t>(depth_, 1));
   const auto asked = std::exchange(recompute_, std::vector<layer_recompute>(recompute_.size()));
   of.sequences = of.largest().sequences;
-  const bool packs = of.documents && of.split == nullptr;
-  if (packs) of.documents->fill(of.largest().tokens());
+  const filled_documents filled(of);
   const std::int64_t row = width() * (type_.bits / 8);
   const buffer zeros = memory_.keep(begin(stream, of).room_of_rows() * row, VELO_PURPOSE_WORKSPACE);
   const auto message = [&](bool given) {
@@ -70,12 +93,11 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
   backward_stage(stream, of, 1, message(!ends_), false);
   of.clear();
   if (of.keys != nullptr) of.keys->front() = {};
-  if (packs) of.documents->fill(0);
   recompute_ = asked;
   depth_ = all;
 }
 
-// Without the splits before it, a split reads keys and values that none has written.
+// The split that warms up reads keys of earlier splits, which have not run: gives it zeros.
 void model::zero_keys(activations& of) {
   if (of.keys == nullptr) return;
   const std::int64_t row = (part_.qkv() - part_.attended()) * (type_.bits / 8);

@@ -1,6 +1,6 @@
-// Rows that tensor ranks share for the length of a product: all rows, gathered, and sums of
-// products, scattered: from and to the residual stream, whose rows are cut along x, or what lies
-// between two matrices, whose rows are cut along y (hidden_parallel.hpp).
+// Rows that tensor ranks share during a product. all_rows and summed_rows gather from, and scatter
+// to, the residual stream, whose rows are cut along x. all_between and summed_between do the same
+// between two matrices, where rows are cut along y (hidden_parallel.hpp).
 //
 // Where rows are not cut, both are the rank's own tensor, and no memory is taken. Cost: a gather or
 // a sum over the tensor ranks, and a workspace of all rows.

@@ -84,7 +84,7 @@ struct sequence_share {
   held_rows rows;            // in attention
   attention keeping, other;  // of layers with a cache of keys; of others, if there are any
 
-  std::vector<held_rows> along_y = {};  // those of each tensor rank along y; empty: of this alone
+  std::vector<held_rows> along_y = {};  // the rows of each rank along y; empty: there is one
 
   // The rows of all of its tensor ranks.
   std::int64_t all_rows() const;

@@ -81,7 +81,7 @@ class counter {
     const auto gradient = [&](double times, double bytes) {
       each_batch({"fusion_attention_backward", times, 10 * scores_, bytes, backward, walk::triad});
     };
-    gradient(layers_ - sharing_, backward);
+    gradient(owning_, backward);
     gradient(sharing_, backward + 2 * row_kv);  // adds to keys' and values' that another has left
     stream("add", layers_, 3 * row, 3 * row, walk::triad);
     stream("add in place", layers_, 3 * row, 2 * row, walk::update);
@@ -125,7 +125,7 @@ class counter {
     if (one.times > 0) all_.push_back(one);
   }
 
-  double layers_, sharing_, owning_;  // without and with keys and values of their own
+  double layers_, sharing_, owning_;  // all; those without keys of their own; those with them
   double micro_batches_;
   double element_, gradient_, moment_;  // bytes
   bool residuals_;                      // in place of masters

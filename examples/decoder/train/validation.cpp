@@ -53,7 +53,7 @@ std::optional<double> validation_bits_per_byte(
   double sum = 0;
   // Ranks that have finished still ask with the others, so that all learn of an interrupt.
   const std::int64_t rounds = rank.max((count + at_once - 1) / at_once);
-  for (int round = 0; round < rounds; ++round) {
+  for (std::int64_t round = 0; round < rounds; ++round) {
     if (rank.max(interrupt()) != 0) return std::nullopt;
     const std::int64_t first = round * at_once;
     if (first < count)

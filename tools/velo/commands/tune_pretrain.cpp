@@ -71,7 +71,9 @@ std::string refusal(const pretrain_plan& of) {
   if (of.model("head_dim") % 2 != 0) return "its heads have an odd width";
   if (of.model("vocabulary") < symbols)
     return "its vocabulary is below " + std::to_string(symbols) + " symbols";
-  if (of.model("kv_heads") < of.layout("tp")) return "tp exceeds kv_heads";
+  const std::int64_t tp = of.layout("tp");
+  if (tp > of.model("kv_heads") && (tp % of.model("kv_heads") != 0 || of.model("heads") % tp != 0))
+    return "tp exceeds kv_heads and is no multiple of it that divides heads";
   if (of.layout("tp_slices") > 1) return "it overlaps products with exchanges (tp_slices)";
   if (of.trains_with("fp8")) return "it trains in fp8";
   if (of.training("zero") > 1) return "it shares gradients (zero 2)";
