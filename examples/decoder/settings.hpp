@@ -30,6 +30,10 @@ struct model_settings {
   std::string dtype = "bf16";  // of weights and activations
 
   std::int64_t head_dim() const { return hidden / heads; }
+  // Of `ranks` that cut the heads, those that have the same ones of keys and values.
+  std::int64_t ranks_of_key(std::int64_t ranks) const {
+    return std::max<std::int64_t>(1, ranks / kv_heads);
+  }
   // Whether a layer, counted from 0, attends to the keys and values of the one before it.
   bool shares_keys(std::size_t layer) const {
     return kv_share > 0 && (static_cast<std::int64_t>(layer) + 1) % kv_share == 0;
@@ -109,10 +113,7 @@ struct parallel_settings {
   std::int64_t ranks_of_copy() const { return tp * cp * pp; }
   bool in_two() const { return tp_x > 0; }  // tensor parallel in two dimensions
   std::int64_t tp_y() const { return in_two() ? tp / tp_x : 1; }
-  // Of the tensor ranks that cut the heads, those that have the same ones of keys and values.
-  std::int64_t ranks_of_key(std::int64_t kv_heads) const {
-    return std::max<std::int64_t>(1, (in_two() ? tp_x : tp) / kv_heads);
-  }
+  std::int64_t ranks_x() const { return in_two() ? tp_x : tp; }  // of those that cut the heads
   // Ranks that attention's rows of a window are cut over.
   std::int64_t attention_ranks() const { return cp * tp_y(); }
 };

@@ -56,7 +56,7 @@ void decoder_layer::project_split(const pass& now, layer_activations& kept) cons
 // Recomputed keys and values have the bits of those that are there.
 void decoder_layer::share_keys(const pass& now, const layer_activations& kept,
                                const buffer& qkv) const {
-  const std::int64_t element = type_.bits / 8, row = 2 * part_.kv_heads * part_.head_dim * element;
+  const std::int64_t element = type_.bits / 8, row = part_.keys() * element;
   buffer& keys = kept.of_sequence->keys;
   if (!keys) {
     const std::int64_t windows = now.room.tokens() / now.split->count();
@@ -71,7 +71,7 @@ void decoder_layer::share_keys(const pass& now, const layer_activations& kept,
 // width], or with documents [all rows, kv_heads, head width].
 velo::tensor_view decoder_layer::keys_so_far(const pass& now, const buffer& of,
                                              std::int64_t first) const {
-  const std::int64_t width = part_.head_dim, row = 2 * part_.kv_heads * width;
+  const std::int64_t width = part_.head_dim, row = part_.keys();
   std::byte* const data = of.data() + first * width * (type_.bits / 8);
   if (now.documents)
     return {data,
@@ -130,7 +130,7 @@ buffer decoder_layer::attend_split_backward(const pass& now, const layer_activat
   const std::int64_t element = type_.bits / 8;
   each_window(now, part_, element, projected, shared.gradients,
               [&](const columns& to, const columns& from) {
-                copy(now.split->count(), 2 * part_.kv_heads * part_.head_dim * element, from, to);
+                copy(now.split->count(), part_.keys() * element, from, to);
               });
   if (now.split->number == 0) shared = {};
   return projected;

@@ -100,7 +100,7 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
 // The split that warms up reads keys of earlier splits, which have not run: gives it zeros.
 void model::zero_keys(activations& of) {
   if (of.keys == nullptr) return;
-  const std::int64_t row = (part_.qkv() - part_.attended()) * (type_.bits / 8);
+  const std::int64_t row = part_.keys() * (type_.bits / 8);
   of.keys->front().keys =
       memory_.keep(of.largest().sequences * of.split->sequence() * row, VELO_PURPOSE_WORKSPACE);
 }

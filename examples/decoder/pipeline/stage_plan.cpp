@@ -118,7 +118,7 @@ bool stage_plan::ties_ends() const {
 void split(member& rank, const settings& values) {
   const parallel_settings& how = values.parallel;
   if (how.ranks_of_copy() > 1)
-    rank.split(how, values.model.kv_heads,
+    rank.split(how, values.model.ranks_of_key(how.ranks_x()),
                values.model.tied && how.pp > 1 && stage_plan(values).ties_ends());
 }
 

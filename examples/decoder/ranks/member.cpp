@@ -38,7 +38,7 @@ void member::join(velo::group group) {
   context_.set("threads", std::to_string(mine).c_str());
 }
 
-void member::split(const parallel_settings& how, std::int64_t kv_heads, bool ties_ends) {
+void member::split(const parallel_settings& how, std::int64_t ranks_of_key, bool ties_ends) {
   ranks_of_copy_ = static_cast<int>(how.ranks_of_copy());
   velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
   desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies();
@@ -69,13 +69,13 @@ void member::split(const parallel_settings& how, std::int64_t kv_heads, bool tie
     join(tensor_y_, "nd1-dim2", "tp-y");
     join(attention_, "tp-y-cp", "tp-y-cp");
   }
-  if (const std::int64_t same = how.ranks_of_key(kv_heads); same > 1) {
+  if (ranks_of_key > 1) {
     const char* const family = in_two_ ? "nd1-dim1" : "tp";
     const velo_topology_place at = all.place(family, rank_);
     const std::vector<std::int32_t> ranks = ranks_of(family, at);
-    const auto first = ranks.begin() + at.position / same * same;
-    key_ranks_ = {group_of("key-heads", {first, first + same}),
-                  static_cast<int>(at.position % same), static_cast<int>(same)};
+    const auto first = ranks.begin() + at.position / ranks_of_key * ranks_of_key;
+    key_ranks_ = {group_of("key-heads", {first, first + ranks_of_key}),
+                  static_cast<int>(at.position % ranks_of_key), static_cast<int>(ranks_of_key)};
   }
   if (ties_ends) join(tied_ends_, "embedding", "embedding");
   std::vector<std::int32_t> sharing = ranks_of("dp-cp", all.place("dp-cp", rank_));

@@ -82,7 +82,7 @@ class member {
 
   // Cuts each copy over several ranks. With the schedule dualpipe a rank shares the weights of the
   // stage at the same distance from the other end.
-  void split(const parallel_settings& how, std::int64_t kv_heads, bool ties_ends);
+  void split(const parallel_settings& how, std::int64_t ranks_of_key, bool ties_ends);
   void barrier() const;
   double sum(double mine) const;
   std::int64_t max(std::int64_t mine) const;

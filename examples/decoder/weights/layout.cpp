@@ -5,14 +5,6 @@
 
 namespace decoder {
 
-namespace {
-
-std::int64_t ranks_of_key(const model_settings& m, const holding& held) {
-  return std::max<std::int64_t>(1, held.ranks_x() / m.kv_heads);
-}
-
-}  // namespace
-
 std::int64_t weight_slice::elements() const {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
@@ -30,7 +22,7 @@ class weight_layout::tensor_cuts {
       : all_(velo::sharding::create(topology_of(held))),
         rank_(held.tensor_rank),
         in_two_(held.tensor_x > 0) {
-    const std::int64_t same = ranks_of_key(m, held), groups = m.kv_heads * same;
+    const std::int64_t same = m.ranks_of_key(held.ranks_x()), groups = m.kv_heads * same;
     const std::int64_t kv = m.kv_heads * m.head_dim();
     add("q_proj.weight", {m.hidden, m.hidden}, {0, groups});
     add("k_proj.weight", {kv, m.hidden}, {0, groups, same});
@@ -125,7 +117,7 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
             cuts.of("norm.weight").shape[0]};
 
   const bool ties = m.tied && held.head, copy = held.place_x() > 0;
-  const bool copies_keys = held.place_x() % ranks_of_key(m, held) > 0;
+  const bool copies_keys = held.place_x() % m.ranks_of_key(held.ranks_x()) > 0;
   numbered_ = 7 * layers.size() + (m.tied ? 1 : 2);  // behind the matrices
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     const std::string name = of_layer(layer);

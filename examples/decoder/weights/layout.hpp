@@ -103,7 +103,8 @@ struct part_widths {
 
   std::int64_t attended() const { return heads * head_dim; }
   // Queries, keys and values of a token, side by side.
-  std::int64_t qkv() const { return (heads + 2 * kv_heads) * head_dim; }
+  std::int64_t qkv() const { return attended() + keys(); }
+  std::int64_t keys() const { return 2 * kv_heads * head_dim; }  // and values
 };
 
 struct layer_layout {
