@@ -110,6 +110,10 @@ class run {
       count_operators(rank_.context(), machine, trainer_.weights().type() == element::bf16);
     introduce(console_, values_, text_, trainer_, rank_, peak_, machine);
     if (interrupted_run()) return leave();
+    if (!values_.run.profile.empty() && first_ >= values_.run.profile_end)
+      console_.say(
+          "no profile: its last step is %lld, and %lld are done; --profile_end asks for more",
+          static_cast<long long>(values_.run.profile_end), static_cast<long long>(first_));
     if (first_ > 0 && first_ >= values_.schedule.steps)
       console_.say("done   step %lld of %lld already; --steps asks for more",
                    static_cast<long long>(first_), static_cast<long long>(values_.schedule.steps));

@@ -86,6 +86,8 @@ TEST_CASE("a profile of processes, and of a run that ends or is resumed inside")
   CHECK(later.count.at("step 5") == 1);
   CHECK(later.count.at("forward") == 2);
   CHECK(later.count.at("backward") == 2);
+  const outcome past = ended(0, run_program({"--resume", w / "out"}));
+  CHECK_THAT(past.text, Contains("no profile: its last step is 5, and"));
 }
 
 TEST_CASE("profiles that cannot be are refused before training") {
