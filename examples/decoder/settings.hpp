@@ -30,7 +30,7 @@ struct model_settings {
   std::string dtype = "bf16";  // of weights and activations
 
   std::int64_t head_dim() const { return hidden / heads; }
-  // Of `ranks` that cut the heads, those that have the same ones of keys and values.
+  // How many of `ranks` that cut the heads have the same head of keys and values.
   std::int64_t ranks_of_key(std::int64_t ranks) const {
     return std::max<std::int64_t>(1, ranks / kv_heads);
   }

@@ -2,7 +2,7 @@
 // line and its operators, in the order of op_ids.inc, last.
 //
 // The library holds the document as a gzip file, a seventh of its size, and unzips it for each
-// object (about 2 ms): a copy that is kept would need a lock.
+// object (1.5 ms): a copy that is kept would need a lock.
 #pragma once
 
 #include <cstddef>

@@ -76,7 +76,7 @@ class decoder_layer {
   void attend_together(const pass& now, const layer_activations& kept) const;
   void project_rotated(const pass& now, const buffer& input, const buffer& to) const;
 
-  // Of the rows of a split (decoder_layer_split.cpp).
+  // These serve the rows of a split (decoder_layer_split.cpp).
   void project_split(const pass& now, layer_activations& kept) const;
   void share_keys(const pass& now, const layer_activations& kept, const buffer& qkv) const;
   attention_tensors attention_of_split(const pass& now, const layer_activations& kept) const;

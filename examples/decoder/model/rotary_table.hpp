@@ -22,7 +22,7 @@ class rotary_table {
   // [1, rows, 1, head width] or, to be read at positions, [rows, head width].
   velo::tensor_view cosines(bool at_positions) const { return table(cosines_, at_positions); }
   velo::tensor_view sines(bool at_positions) const { return table(sines_, at_positions); }
-  // Of some rows in a sequence, [1, count, 1, head width].
+  // The angles of some rows in a sequence, [1, count, 1, head width].
   velo::tensor_view cosines(std::int64_t first, std::int64_t count) const {
     return {cosines_ + first * width_, {1, count, 1, width_}};
   }

@@ -215,7 +215,7 @@ activations& pipeline::take_work(const velo_action& a) {
   return one;
 }
 
-bool pipeline::has_neighbor(int stage) const {
+bool pipeline::holds(int stage) const {
   return stage >= 0 && stage < plan_.stages() && place_[static_cast<std::size_t>(stage)] >= 0;
 }
 
@@ -224,7 +224,7 @@ bool pipeline::has_neighbor(int stage) const {
 buffer pipeline::received(const velo_executor_call& call, cell& of, int from) {
   if (call.inputs.count == 0) return {};
   const velo_tensor& one = call.inputs.data[0];
-  if (is_dry_ && !has_neighbor(from)) {
+  if (is_dry_ && !holds(from)) {
     buffer& message = of.messages[call.action.kind == VELO_ACTION_F ? 0 : 1];
     const std::int64_t rows = parallel_->tensor.rows(of.work->room(true).all_tokens());
     message = rank_.memory().take(rows * stages_.front().part.width() * (type_.bits / 8),

@@ -90,7 +90,7 @@ class pipeline {
   std::unique_ptr<activations> make_work(const stage& at) const;
   activations& take_work(const velo_action& a);
   std::string name_of(const velo_action& a) const;
-  bool has_neighbor(int stage) const;
+  bool holds(int stage) const;
   buffer received(const velo_executor_call& call, cell& of, int from);
   void forward(velo_executor_call& call);
   void backward(velo_executor_call& call, bool deferred);

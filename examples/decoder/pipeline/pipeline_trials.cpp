@@ -8,7 +8,7 @@ namespace decoder {
 void pipeline::warm_up() {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const std::unique_ptr<activations> work = make_work(stages_[i]);
-    if (!splits_.are_whole()) splits_.assign(i, 0, plan_.splits() - 1, *work);  // of most keys
+    if (!splits_.are_whole()) splits_.assign(i, 0, plan_.splits() - 1, *work);  // reads most keys
     stages_[i].part.warm_up(stream_, *work);
   }
 }

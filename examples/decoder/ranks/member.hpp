@@ -55,8 +55,8 @@ class member {
   };
   const part& tensor_ranks() const { return tensor_; }
   const part& context_ranks() const { return context_ranks_; }
-  // Of tensor ranks in two dimensions x and y (hidden_parallel.hpp) those along x and those along
-  // y; in one dimension all of them are along x.
+  // The tensor ranks along x and those along y, in two dimensions (hidden_parallel.hpp); in one
+  // dimension all of them are along x.
   const part& tensor_ranks_x() const { return in_two_ ? tensor_x_ : tensor_; }
   const part& tensor_ranks_y() const { return tensor_y_; }
   // The ranks that have rows of the same windows in attention: context ranks, and those along y.

@@ -67,7 +67,7 @@ struct call {
            (how != kind::gather || gathered.same_bits(other.gathered));
   }
 
-  // What velo_op_explain says of it.
+  // The text of velo_op_explain about the call.
   std::string explained(velo_context context, velo_group group) const {
     const velo_tensor in = x.view(), by = weight.view(), other = residual.view(),
                       gain = gamma.view();

@@ -66,7 +66,7 @@ TEST_CASE("inputs that tensor ranks share between the passes change no bit, and 
   const outcome first = train_measured(whole);
   s.memory.distribute_saved = true;
   CHECK(train_measured(cut) == first);
-  // Of the inputs of all layers but the one at work, two thirds.
+  // Two thirds of the inputs of all layers but the one at work.
   const std::int64_t input = s.data.batch * s.data.sequence * s.model.hidden * 4;
   const auto less = static_cast<std::uint64_t>((s.model.layers - 1) * input * 2 / 3);
   CHECK(whole - cut >= less * 9 / 10);

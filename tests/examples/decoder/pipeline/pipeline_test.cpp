@@ -208,8 +208,8 @@ TEST_CASE("stages that swap have the bits of those that keep, and less memory") 
   }
 }
 
-// Of P ranks 1f1b has the first hold P micro-batches, seq1f1b P - 1 + S splits of the S of one, and
-// beside them what sequence_keys adds, at most a fifth of that here.
+// The first of P ranks holds P micro-batches in 1f1b, and P - 1 + S splits, each an S-th of one, in
+// seq1f1b. Beside them sequence_keys adds at most a fifth of that here.
 TEST_CASE("splits of windows hold fewer activations than whole ones, as few as their order has") {
   decoder::settings s = eight_of_each();
   s.schedule.steps = 2;
