@@ -49,9 +49,11 @@ void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
       {core::demand::waits},
       [&](core::execution& on) {
         const auto nothing = [] {};
+        // Collectives begin as they are entered, and a slice holds the slices inside it.
+        const std::uint64_t begin = has(how, observing::profiles) ? core::ticks_now() : 0;
         def.waits->enter(args, problem.bytes, stream, enqueue(nothing));
         if (__builtin_expect(how != observing::nothing, false))
-          return run_observed(op, kernel, args, problem, how, on);
+          return run_observed(op, kernel, args, problem, how, on, begin);
         def.run(args, problem.bytes, kernel.kernels, on);
       },
       [&] {
@@ -134,10 +136,11 @@ void record_call(op_id op, const kernel_entry& kernel, std::uint64_t begin, cons
 }
 
 void run_timed(op_id op, const kernel_entry& kernel, const void* args,
-               const problem_storage& problem, observing how, core::execution& on) {
+               const problem_storage& problem, observing how, core::execution& on,
+               std::uint64_t begin) {
   const bool profiles = has(how, observing::profiles), counts = has(how, observing::counts);
   const bool has_work = profiles && on.context.profile().has_work();
-  const std::uint64_t begin = profiles ? core::ticks_now() : 0;
+  if (profiles && begin == 0) begin = core::ticks_now();
   const std::int64_t start = counts ? core::now_ns() : 0;
   definition_of(op).run(args, problem.bytes, kernel.kernels, on);
   const double seconds = counts ? 1e-9 * static_cast<double>(core::now_ns() - start) : 0;
@@ -152,9 +155,10 @@ void run_timed(op_id op, const kernel_entry& kernel, const void* args,
 }  // namespace
 
 void run_observed(op_id op, const kernel_entry& kernel, const void* args,
-                  const problem_storage& problem, observing how, core::execution& on) {
+                  const problem_storage& problem, observing how, core::execution& on,
+                  std::uint64_t begin) {
   if (!problem.writes && definition_of(op).waits == nullptr) return;
-  if (how != observing::checks) return run_timed(op, kernel, args, problem, how, on);
+  if (how != observing::checks) return run_timed(op, kernel, args, problem, how, on, begin);
   if (!can_be_checked(op, kernel))
     return definition_of(op).run(args, problem.bytes, kernel.kernels, on);
   const verdict found = checked_run(op, kernel, args, problem, on);

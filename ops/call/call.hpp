@@ -51,8 +51,10 @@ enum class observing : std::uint8_t { nothing = 0, counts = 1, profiles = 2, che
 constexpr bool has(observing all, observing one) {
   return (static_cast<int>(all) & static_cast<int>(one)) != 0;
 }
+// begin: ticks at the start of the call; 0: now.
 void run_observed(op_id op, const kernel_entry& kernel, const void* args,
-                  const problem_storage& problem, observing how, core::execution& on);
+                  const problem_storage& problem, observing how, core::execution& on,
+                  std::uint64_t begin = 0);
 
 // The reason why kernel `index` of the operator does not serve, or nullptr when it does.
 const char* refusal(op_id op, int index, const void* args, const problem_storage& problem,

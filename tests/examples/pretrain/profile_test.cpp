@@ -1,7 +1,11 @@
-// --profile: traces of each rank and of all, of the steps and ranks asked for.
+// --profile: traces of each rank and of all, of the steps and ranks asked for, with slices that
+// nest.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "tests/examples/pretrain/workplace.hpp"
 
@@ -20,6 +24,7 @@ struct trace {
       ranks.insert(json_integer_value(json_object_get(each, "pid")));
       if (json_string_value(json_object_get(each, "ph")) != std::string("X")) continue;
       ++count[json_string_value(json_object_get(each, "name"))];
+      add_slice(each);
       const json_t* arguments = json_object_get(each, "args");
       if (const json_t* group = json_object_get(arguments, "group"))
         groups.insert(json_string_value(group));
@@ -27,10 +32,45 @@ struct trace {
     }
     json_decref(all);
   }
+
+  // The first pair of slices of one track that overlap without one holding the other; "": none.
+  std::string crossing() {
+    for (auto& [track, slices] : tracks) {
+      std::sort(slices.begin(), slices.end(), [](const slice& a, const slice& b) {
+        return std::pair(a.begin, -a.end) < std::pair(b.begin, -b.end);
+      });
+      std::vector<const slice*> open;
+      for (const slice& each : slices) {
+        while (!open.empty() && open.back()->end <= each.begin) open.pop_back();
+        if (!open.empty() && each.end > open.back()->end)
+          return open.back()->name + ", " + each.name;
+        open.push_back(&each);
+      }
+    }
+    return "";
+  }
+
   std::map<std::string, int> count;
   std::set<std::int64_t> ranks;
   std::set<std::string> groups;
   bool has_work = false;
+
+ private:
+  struct slice {
+    double begin, end;
+    std::string name;
+  };
+  void add_slice(const json_t* event) {
+    const auto number = [&](const char* key) {
+      return json_number_value(json_object_get(event, key));
+    };
+    // Times have 16 digits and durations 9: their sum is exact to a nanosecond.
+    const double begin = std::round(1e3 * number("ts"));
+    tracks[{number("pid"), number("tid")}].push_back(
+        {begin, begin + std::round(1e3 * number("dur")),
+         json_string_value(json_object_get(event, "name"))});
+  }
+  std::map<std::pair<double, double>, std::vector<slice>> tracks;
 };
 
 }  // namespace
@@ -58,6 +98,23 @@ TEST_CASE("a profile has the operators, collectives and passes of its steps and 
   CHECK(one.groups.count("tp") == 1);
   CHECK(one.has_work);
   CHECK(all.count.at("1F0") == 2);
+}
+
+TEST_CASE("the slices of a track nest") {
+  workplace w;
+  const auto crossing = [&](std::vector<std::string> layout) {
+    for (const char* each :
+         {"--transport", "local", "--profile_start", "2", "--profile_level", "2"})
+      layout.emplace_back(each);
+    layout.insert(layout.end(), {"--profile", w / "trace"});
+    ended(0, w.run(layout));
+    return trace(w / "trace/all.json").crossing();
+  };
+  CHECK(crossing({"--tp", "2", "--sequence_parallel", "true"}) == "");
+  CHECK(crossing({"--tp", "4", "--tp_x", "2"}) == "");
+  CHECK(crossing({"--cp", "2"}) == "");
+  CHECK(crossing({"--cp", "2", "--cp_algorithm", "ulysses", "--pp", "2"}) == "");
+  CHECK(crossing({"--ranks", "2", "--zero", "true"}) == "");
 }
 
 TEST_CASE("a profile names the splits of windows") {
