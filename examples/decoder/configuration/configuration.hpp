@@ -87,6 +87,10 @@ class configuration {
   std::vector<std::string> names(const std::string& section = "") const;  // of all, without one
   std::string place_of(const std::string& key) const;
   const option& at(const char* name) const;
+  bool is_flag(const char* name) const;
+  // Whether the setting is cut where a run has fewer steps: a default, or of a file or checkpoint
+  // while --steps is a flag.
+  bool yields_to_steps(const char* name) const;
   void require_utf8() const;
   void check_memory() const;
   void check_profile();

@@ -49,7 +49,7 @@ void configuration::check() {
   const double kept = static_cast<double>(m.layers * (8 * m.hidden + 4 * m.inner)) *
                       static_cast<double>(d.sequence * d.batch);  // activations, roughly
   if (kept > 0x1p50) refuse("batch", "asks for more memory than there can be with", "layers");
-  if (at("warmup").origin == "default") s.warmup = std::min(s.warmup, s.steps);
+  if (yields_to_steps("warmup")) s.warmup = std::min(s.warmup, s.steps);
   if (s.warmup > s.steps) refuse("warmup", "must not exceed", "steps");
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
@@ -63,18 +63,24 @@ void configuration::check() {
   if (r.ranks > 0) require_fit(r.ranks);
 }
 
-// The steps that are profiled by default are cut where a run has fewer.
+bool configuration::is_flag(const char* name) const {
+  return at(name).origin.rfind("--", 0) == 0;
+}
+
+bool configuration::yields_to_steps(const char* name) const {
+  return at(name).origin == "default" || (is_flag("steps") && !is_flag(name));
+}
+
 void configuration::check_profile() {
   run_settings& r = values.run;
   if (r.profile.empty()) {
     for (const char* name : {"profile_start", "profile_end", "profile_level", "profile_ranks"})
-      if (at(name).origin.rfind("--", 0) == 0)
-        refuse(name, "is of a profile, which --profile DIR asks for");
+      if (is_flag(name)) refuse(name, "is of a profile, which --profile DIR asks for");
     return;
   }
   const std::int64_t steps = values.schedule.steps;
-  if (at("profile_start").origin == "default") r.profile_start = std::min(r.profile_start, steps);
-  if (at("profile_end").origin == "default")
+  if (yields_to_steps("profile_start")) r.profile_start = std::min(r.profile_start, steps);
+  if (yields_to_steps("profile_end"))
     r.profile_end = std::max(std::min(r.profile_end, steps), r.profile_start);
   if (r.profile_start > r.profile_end) refuse("profile_start", "must not exceed", "profile_end");
   if (r.profile_end > steps) refuse("profile_end", "must not exceed", "steps");
@@ -118,7 +124,6 @@ std::vector<const char*> stage_settings() {
 // --cp 1 theirs. Ranks along y use the settings of cp, too; so
 // a flag --tp or --tp_x that leaves no such ranks drops them, where cp is 1.
 void configuration::drop_parts() {
-  const auto is_flag = [&](const char* name) { return at(name).origin.rfind("--", 0) == 0; };
   const auto is_one = [&](const char* size) { return is_flag(size) && text(at(size)) == "1"; };
   const auto drop = [&](const std::vector<const char*>& names) {
     for (const char* name : names)

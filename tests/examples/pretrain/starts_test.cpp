@@ -229,6 +229,16 @@ TEST_CASE("an interrupt of mpirun saves, also where a shell stands between it an
   }
 }
 
+TEST_CASE("a resumed run of fewer steps cuts the warm-up and the profile that it did not choose") {
+  workplace w;
+  ended(0, w.run({"--steps", "100", "--warmup", "50", "--stop_after", "2", "--profile", w / "p"}));
+  const outcome refused =
+      ended(1, run_program({"--resume", w / "out", "--steps", "4", "--warmup", "5"}));
+  CHECK_THAT(refused.text, Contains("--warmup: warmup = 5 must not exceed steps = 4"));
+  ended(0, run_program({"--resume", w / "out", "--steps", "4"}));
+  CHECK_THAT(get(w / "out/checkpoint/trainer.json"), Contains("\"warmup\": 4"));
+}
+
 TEST_CASE("what a killed save left half written is removed at the next start") {
   workplace w;
   REQUIRE(w.run({"--stop_after", "2"}).code == 0);
