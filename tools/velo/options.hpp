@@ -2,6 +2,7 @@
 // rest.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
@@ -37,8 +38,8 @@ inline void set_file(std::string& file, const std::string& word, const char* opt
   file = word;
 }
 
-// Throws input_error for an option that the table does not have, naming the closest. Words that are
-// no options become given.words.
+// Throws input_error for an option that the table does not have, naming the closest. Underscores
+// in an option are dashes, as they are in pretrain's. Words that are no options become given.words.
 template <class Given, std::size_t count>
 void parse_options(const std::vector<std::string>& words, const option<Given> (&table)[count],
                    Given& given) {
@@ -49,13 +50,15 @@ void parse_options(const std::vector<std::string>& words, const option<Given> (&
       continue;
     }
     const option<Given>* found = nullptr;
+    std::string dashed = word;
+    std::replace(dashed.begin(), dashed.end(), '_', '-');
     std::vector<std::string> names = {"--help"};
     for (const option<Given>& row : table) {
-      if (word == row.name) found = &row;
+      if (dashed == row.name) found = &row;
       names.emplace_back(row.name);
     }
     if (found == nullptr) {
-      const std::string meant = did_you_mean(word, names);
+      const std::string meant = did_you_mean(dashed, names);
       throw input_error("unknown option " + word +
                         (meant.empty() ? "; --help lists what there is" : meant));
     }

@@ -91,7 +91,7 @@ TEST_CASE("sharding shares key heads among more tensor ranks than there are") {
   CHECK(field(all, "2", k, "part") == "[[8,16],[0,64]]");
   CHECK(field(all, "2", k, "copies") == "2");
   CHECK(field(all, "2", k, "sum") == R"(["copies"])");
-  const json two = m.parts(std::string(llama) + "}", "--tp 4 --tp-x 2");
+  const json two = m.parts(std::string(llama) + "}", "--tp 4 --tp_x 2");
   CHECK(field(two, "1", "model.layers.0.mlp.up_proj.weight", "part") == "[[48,96],[0,32]]");
   CHECK(field(two, "1", "model.layers.0.mlp.down_proj.weight", "part") == "[[0,32],[48,96]]");
   CHECK(field(two, "1", "model.norm.weight", "part") == "[[0,32]]");
