@@ -12,6 +12,7 @@
 
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/replaced_file.hpp"
+#include "examples/decoder/report/profile_picture.hpp"
 #include "examples/pretrain/report.hpp"
 #include "tools/velo/new_file.hpp"
 
@@ -81,6 +82,7 @@ void write_profiles(const std::string& directory, const std::vector<std::string>
     all += (all.empty() ? "" : ",\n") + events[rank];
   }
   write_anew(directory + "/all.json", trace_of(all));
+  write_anew(directory + "/all.svg", svg(slices_of(all)));
 }
 
 void write_loss_curve(const std::string& path, const settings& values, const trainer& of,

@@ -22,7 +22,7 @@ void require_outputs(const out_folder& out, const settings& values);
 void write_timeline(const std::string& path, const velo::timeline& measured);
 
 // Writes what the ranks' profiles have, by rank, empty for one that has none: DIR/rank3.json, and
-// DIR/all.json, traces for Perfetto. The directory is there.
+// DIR/all.json, traces for Perfetto, and DIR/all.svg, a picture. The directory is there.
 void write_profiles(const std::string& directory, const std::vector<std::string>& events);
 
 // Draws the losses of all steps and the validations, in bits a byte. `zlib` is zlib's figure.

@@ -204,10 +204,11 @@ class run {
     if (!rank_.leads()) return;
     try {
       write_profiles(values_.run.profile, all);
-      console_.say("wrote %s/all.json, a trace of steps %lld to %lld for ui.perfetto.dev",
-                   values_.run.profile.c_str(),
-                   static_cast<long long>(std::max(values_.run.profile_start, first_ + 1)),
-                   static_cast<long long>(trainer_.steps_done()));
+      console_.say(
+          "wrote %s/all.json, a trace of steps %lld to %lld for ui.perfetto.dev, and all.svg",
+          values_.run.profile.c_str(),
+          static_cast<long long>(std::max(values_.run.profile_start, first_ + 1)),
+          static_cast<long long>(trainer_.steps_done()));
       if (dropped > 0)
         console_.say("       %.0f events found no room; profile fewer steps", dropped);
     } catch (const std::exception& failure) {

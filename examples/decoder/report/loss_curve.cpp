@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
+
+#include "examples/decoder/report/svg_text.hpp"
 
 namespace decoder {
 namespace {
@@ -18,49 +19,19 @@ constexpr const char* grid = "#e4e7eb";
 constexpr const char* blue = "#2563eb";
 constexpr const char* orange = "#d9480f";
 
-// A round step that cuts `range` into about `count` parts: 1, 2 or 5 times a power of ten.
-double tick_step(double range, int count) {
-  const double rough = range / count;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  for (const double nice : {1.0, 2.0, 5.0}) {
-    if (rough <= nice * power) return nice * power;
-  }
-  return 10 * power;
-}
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '&') {
-      result += "&amp;";
-    } else if (c == '<') {
-      result += "&lt;";
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
 class drawing {
  public:
   explicit drawing(const loss_curve& curve) : curve_(curve) { scale(); }
 
   std::string draw() {
-    put("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" "
-        "height=\"%g\" "
-        "font-family=\"Inter, 'Helvetica Neue', Arial, sans-serif\" font-size=\"13\">\n",
-        width, height, width, height);
-    put("<rect width=\"%g\" height=\"%g\" fill=\"#ffffff\"/>\n", width, height);
-    label(left, 42, ink, "start", curve_.title, "font-size=\"20\" font-weight=\"600\"");
-    label(left, 66, faint, "start", curve_.subtitle, "");
+    to_.label(left, 42, ink, "start", curve_.title, "font-size=\"20\" font-weight=\"600\"");
+    to_.label(left, 66, faint, "start", curve_.subtitle);
     axes();
     baseline();
     training();
     validation();
     end_labels();
-    put("</svg>\n");
-    return std::move(text_);
+    return to_.end();
   }
 
  private:
@@ -91,22 +62,6 @@ class drawing {
   double x(double step) const { return left + (right - left) * step / steps_; }
   double y(double bits) const { return bottom - (bottom - top) * (bits - low_) / (high_ - low_); }
 
-  __attribute__((format(printf, 2, 3))) void put(const char* format, ...) {
-    char line[512];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    text_ += line;
-  }
-
-  void label(double at_x, double at_y, const char* color, const char* anchor,
-             const std::string& words, const char* more) {
-    put("<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\" text-anchor=\"%s\" %s>", at_x, at_y, color, anchor,
-        more);
-    text_ += escaped(words) + "</text>\n";
-  }
-
   static std::string number(double value, double step) {
     char buffer[32];
     const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
@@ -116,40 +71,41 @@ class drawing {
 
   void axes() {
     for (double bits = low_; bits < high_ + y_step_ / 2; bits += y_step_) {
-      put("<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", left, right,
-          y(bits), y(bits), grid);
-      label(left - 10, y(bits) + 4.5, faint, "end", number(bits, y_step_), "");
+      to_.put("<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>", left, right,
+              y(bits), y(bits), grid);
+      to_.label(left - 10, y(bits) + 4.5, faint, "end", number(bits, y_step_));
     }
     const double x_step = std::max(1.0, tick_step(steps_, 8));
     for (double step = 0; step <= steps_; step += x_step) {
-      put("<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%g\" y2=\"%g\" stroke=\"%s\"/>\n", x(step), x(step),
-          bottom, bottom + 5, faint);
-      label(x(step), bottom + 22, faint, "middle", number(step, x_step), "");
+      to_.put("<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%g\" y2=\"%g\" stroke=\"%s\"/>", x(step), x(step),
+              bottom, bottom + 5, faint);
+      to_.label(x(step), bottom + 22, faint, "middle", number(step, x_step));
     }
-    put("<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\"/>\n", left, right, bottom,
-        bottom, faint);
-    label((left + right) / 2, bottom + 46, ink, "middle", "step", "");
-    label(left, top - 14, ink, "start", "bits/byte", "");
+    to_.put("<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\"/>", left, right, bottom,
+            bottom, faint);
+    to_.label((left + right) / 2, bottom + 46, ink, "middle", "step");
+    to_.label(left, top - 14, ink, "start", "bits/byte");
   }
 
   void baseline() {
     if (curve_.zlib <= 0) return;
-    put("<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.5\" "
-        "stroke-dasharray=\"6 5\"/>\n",
+    to_.put(
+        "<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.5\" "
+        "stroke-dasharray=\"6 5\"/>",
         left, right, y(curve_.zlib), y(curve_.zlib), faint);
   }
 
   template <class Value>
   void line(const char* style, Value value) {
-    put("<polyline fill=\"none\" %s points=\"", style);
+    to_.put("<polyline fill=\"none\" %s points=\"", style);
     // More points than pixels would only make the file heavy.
     const std::size_t stride = 1 + curve_.training.size() / 2000;
     for (std::size_t i = 0; i < curve_.training.size(); ++i) {
       const double bits = value(i);
       if (i % stride == 0 && std::isfinite(bits))
-        put("%.1f,%.1f ", x(static_cast<double>(i + 1)), y(bits));
+        to_.put("%.1f,%.1f ", x(static_cast<double>(i + 1)), y(bits));
     }
-    put("\"/>\n");
+    to_.put("\"/>");
   }
 
   // Each step's loss is drawn pale, and over it the mean of the surrounding fortieth of the run.
@@ -174,8 +130,9 @@ class drawing {
   void validation() {
     for (const loss_point& point : curve_.validation) {
       if (!std::isfinite(point.bits)) continue;
-      put("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"%s\" stroke=\"#ffffff\" "
-          "stroke-width=\"1.5\"/>\n",
+      to_.put(
+          "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"%s\" stroke=\"#ffffff\" "
+          "stroke-width=\"1.5\"/>",
           x(static_cast<double>(point.step)), y(point.bits), orange);
     }
   }
@@ -200,13 +157,13 @@ class drawing {
     double lowest = top;
     for (const entry& each : entries) {
       lowest = std::max(each.height, lowest);
-      label(right + 12, lowest + 4.5, each.color, "start", each.words, "font-weight=\"600\"");
+      to_.label(right + 12, lowest + 4.5, each.color, "start", each.words, "font-weight=\"600\"");
       lowest += 18;
     }
   }
 
   const loss_curve& curve_;
-  std::string text_;
+  svg_text to_{width, height};
   double low_ = 0, high_ = 8, y_step_ = 1, steps_ = 1, last_ = 0;
 };
 

@@ -33,7 +33,7 @@ struct trace {
     json_decref(all);
   }
 
-  // The first pair of slices of one track that overlap without one holding the other; "": none.
+  // The first pair of slices of one track that overlap without one holding the other; or "none".
   std::string crossing() {
     for (auto& [track, slices] : tracks) {
       std::sort(slices.begin(), slices.end(), [](const slice& a, const slice& b) {
@@ -47,7 +47,7 @@ struct trace {
         open.push_back(&each);
       }
     }
-    return "";
+    return "none";
   }
 
   std::map<std::string, int> count;
@@ -82,6 +82,8 @@ TEST_CASE("a profile has the operators, collectives and passes of its steps and 
                       "--profile", w / "trace", "--profile_start", "2", "--profile_end", "3",
                       "--profile_level", "1", "--profile_ranks", "0,3"}));
   CHECK_THAT(done.text, Contains("trace/all.json, a trace of steps 2 to 3"));
+  CHECK_THAT(get(w / "trace/all.svg"), Contains(">rank 0<") && Contains(">rank 3<") &&
+                                           Contains(">step 3<") && Contains("collective of tp"));
   const trace all(w / "trace/all.json"), one(w / "trace/rank0.json");
   CHECK(all.ranks == std::set<std::int64_t>{0, 3});
   CHECK(one.ranks == std::set<std::int64_t>{0});
@@ -110,11 +112,11 @@ TEST_CASE("the slices of a track nest") {
     ended(0, w.run(layout));
     return trace(w / "trace/all.json").crossing();
   };
-  CHECK(crossing({"--tp", "2", "--sequence_parallel", "true"}) == "");
-  CHECK(crossing({"--tp", "4", "--tp_x", "2"}) == "");
-  CHECK(crossing({"--cp", "2"}) == "");
-  CHECK(crossing({"--cp", "2", "--cp_algorithm", "ulysses", "--pp", "2"}) == "");
-  CHECK(crossing({"--ranks", "2", "--zero", "true"}) == "");
+  CHECK(crossing({"--tp", "2", "--sequence_parallel", "true"}) == "none");
+  CHECK(crossing({"--tp", "4", "--tp_x", "2"}) == "none");
+  CHECK(crossing({"--cp", "2"}) == "none");
+  CHECK(crossing({"--cp", "2", "--cp_algorithm", "ulysses", "--pp", "2"}) == "none");
+  CHECK(crossing({"--ranks", "2", "--zero", "true"}) == "none");
 }
 
 TEST_CASE("a profile names the splits of windows") {
