@@ -18,6 +18,59 @@ memory_settings without_records(memory_settings all) {
   return all;
 }
 
+// A part of a group, by its ranks; empty where this rank is alone.
+velo::group part_of(const velo::group& whole, const char* label,
+                    const std::vector<std::int32_t>& ranks) {
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  desc.label = label;
+  const auto count = static_cast<std::int32_t>(ranks.size());
+  return count == 1 ? velo::group() : whole.part(ranks.data(), count, &desc);
+}
+
+// This rank's parts of a job, by the names that velo topology gives to families of ranks.
+class families {
+ public:
+  families(const velo::group& whole, const parallel_settings& how, int copies)
+      : whole_(whole), rank_(velo_group_info(whole.info()).rank) {
+    velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
+    desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies;
+    desc.tp_x = how.tp_x;
+    topology_ = velo::topology::create(desc);
+  }
+
+  // The ranks of this rank's group; it is in one.
+  std::vector<std::int32_t> ranks(const char* family) const {
+    const std::int32_t most = velo_group_info(whole_.info()).size;
+    std::vector<std::int32_t> all(static_cast<std::size_t>(most));
+    const std::int64_t group = topology_.place(family, rank_).group;
+    all.resize(static_cast<std::size_t>(topology_.group(family, group, all.data(), most)));
+    return all;
+  }
+
+  // Alone where the family has no group with this rank.
+  member::part part(const char* family) const {
+    const velo_topology_place at = topology_.place(family, rank_);
+    if (at.group < 0) return {};
+    const std::vector<std::int32_t> all = ranks(family);
+    return {part_of(whole_, family, all), static_cast<int>(at.position),
+            static_cast<int>(all.size())};
+  }
+
+  // This rank and its neighbors in the family's group, which is cut into runs of `count` ranks.
+  member::part neighbors(const char* family, std::int64_t count) const {
+    const std::int64_t position = topology_.place(family, rank_).position;
+    const std::vector<std::int32_t> all = ranks(family);
+    const auto first = all.begin() + position / count * count;
+    return {part_of(whole_, "copies", {first, first + count}), static_cast<int>(position % count),
+            static_cast<int>(count)};
+  }
+
+ private:
+  const velo::group& whole_;
+  const int rank_;
+  velo::topology topology_;
+};
+
 }  // namespace
 
 member::member(const settings& values, bool leads, velo_pool_kind kind)
@@ -40,53 +93,29 @@ void member::join(velo::group group) {
 
 void member::split(const parallel_settings& how, std::int64_t ranks_of_key, bool ties_ends) {
   ranks_of_copy_ = static_cast<int>(how.ranks_of_copy());
-  velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
-  desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies();
-  desc.tp_x = how.tp_x;
-  const velo::topology all = velo::topology::create(desc);
-  const auto ranks_of = [&](const char* family, const velo_topology_place& at) {
-    std::vector<std::int32_t> ranks(static_cast<std::size_t>(ranks_));
-    ranks.resize(static_cast<std::size_t>(all.group(family, at.group, ranks.data(), ranks_)));
-    return ranks;
-  };
-  const auto group_of = [&](const char* label, const std::vector<std::int32_t>& ranks) {
-    velo_group_desc part = VELO_GROUP_DESC_INIT;
-    part.label = label;
-    const auto count = static_cast<std::int32_t>(ranks.size());
-    return count == 1 ? velo::group() : group_.part(ranks.data(), count, &part);
-  };
-  const auto join = [&](part& of, const char* family, const char* label) {
-    const velo_topology_place at = all.place(family, rank_);
-    if (at.group < 0) return;
-    const std::vector<std::int32_t> ranks = ranks_of(family, at);
-    of = {group_of(label, ranks), static_cast<int>(at.position), static_cast<int>(ranks.size())};
-  };
-  join(stages_, "pp", "pp");
-  join(tensor_, "tp", "tp");
-  join(context_ranks_, "cp", "cp");
+  const families all(group_, how, copies());
+  stages_ = all.part("pp");
+  tensor_ = all.part("tp");
+  context_ranks_ = all.part("cp");
   if ((in_two_ = how.in_two())) {
-    join(tensor_x_, "nd1-dim1", "tp-x");
-    join(tensor_y_, "nd1-dim2", "tp-y");
-    join(attention_, "tp-y-cp", "tp-y-cp");
+    tensor_x_ = all.part("nd1-dim1");
+    tensor_y_ = all.part("nd1-dim2");
+    attention_ = all.part("tp-y-cp");
   }
-  if (ranks_of_key > 1) {
-    const char* const family = in_two_ ? "nd1-dim1" : "tp";
-    const velo_topology_place at = all.place(family, rank_);
-    const std::vector<std::int32_t> ranks = ranks_of(family, at);
-    const auto first = ranks.begin() + at.position / ranks_of_key * ranks_of_key;
-    key_ranks_ = {group_of("key-heads", {first, first + ranks_of_key}),
-                  static_cast<int>(at.position % ranks_of_key), static_cast<int>(ranks_of_key)};
-  }
-  if (ties_ends) join(tied_ends_, "embedding", "embedding");
-  std::vector<std::int32_t> sharing = ranks_of("dp-cp", all.place("dp-cp", rank_));
+  if (ranks_of_key > 1) key_ranks_ = all.neighbors(in_two_ ? "nd1-dim1" : "tp", ranks_of_key);
+  if (ties_ends) tied_ends_ = all.part("embedding");
+  share_weights(all.ranks("dp-cp"), how.pipeline == "dualpipe");
+}
+
+void member::share_weights(std::vector<std::int32_t> ranks, bool with_mirror) {
   const int mirror = (stages() - 1 - 2 * stage()) * ranks_of_stage();
-  const std::size_t here = sharing.size();
-  for (std::size_t i = 0; how.pipeline == "dualpipe" && mirror != 0 && i < here; ++i)
-    sharing.push_back(sharing[i] + mirror);
-  std::sort(sharing.begin(), sharing.end());
-  data_parallel_ranks_ = static_cast<int>(sharing.size());
-  leads_data_parallel_ = sharing[0] == rank_;
-  data_parallel_group_ = group_of("dp-cp", sharing);
+  const std::size_t here = ranks.size();
+  for (std::size_t i = 0; with_mirror && mirror != 0 && i < here; ++i)
+    ranks.push_back(ranks[i] + mirror);
+  std::sort(ranks.begin(), ranks.end());
+  data_parallel_ranks_ = static_cast<int>(ranks.size());
+  leads_data_parallel_ = ranks[0] == rank_;
+  data_parallel_group_ = part_of(group_, "dp-cp", ranks);
 }
 
 void member::barrier() const {

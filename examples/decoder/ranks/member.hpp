@@ -98,6 +98,9 @@ class member {
   void abort() const noexcept;
 
  private:
+  // Makes the group of these ranks, which have this one's weights, and of those of the stage at the
+  // same distance from the other end, if it has them, too.
+  void share_weights(std::vector<std::int32_t> ranks, bool with_mirror);
   template <class T>
   std::vector<T> gathered(T mine) const;
 
