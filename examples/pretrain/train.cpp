@@ -54,6 +54,7 @@ class run {
       trainer_.start(with.checkpoint.get());
     }
     first_ = trainer_.steps_done();
+    known_ = validations_.size();
     if (rank.leads()) rank.barrier();
   }
 
@@ -145,7 +146,7 @@ class run {
     settle(report);
     end_records();
     save_profile();
-    save();
+    if (has_news()) save();
     if (trainer_.steps_done() < values_.schedule.steps) return 0;
     if (!finish(report)) return leave();
     return interrupted() ? 128 + interrupt() : 0;
@@ -269,6 +270,13 @@ class run {
                  static_cast<long long>(trainer_.steps_done()));
   }
 
+  // Whether the run did anything that the checkpoint in its place lacks: a step or a validation.
+  // Without one the checkpoint keeps the settings that it was trained with.
+  bool has_news() const {
+    return trainer_.steps_done() > first_ || validations_.size() > known_ ||
+           rank_.max(owns_checkpoint_ ? 1 : 0) == 0;
+  }
+
   void save() {
     saved_ = trainer_.steps_done();
     checkpoint now = trainer_.state(config_.json(rank_.ranks()));
@@ -338,6 +346,7 @@ class run {
   std::vector<loss_point> validations_;
   std::string unwritten_;         // why the log or a record ended early; empty: none did
   std::int64_t first_ = 0;        // steps done before this run
+  std::size_t known_ = 0;         // validations done before it
   std::int64_t saved_ = -1;       // the step of the last checkpoint saved
   bool owns_checkpoint_ = false;  // this run wrote the checkpoint in its place, and may replace it
   bool is_profiled_ = false;      // some rank records

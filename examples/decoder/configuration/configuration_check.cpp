@@ -118,10 +118,30 @@ std::vector<const char*> stage_settings() {
           "in_advance",  "dw_detach", "nanopipe_swap",   "post_validation"};
 }
 
+std::vector<const char*> settings_of_other_kinds(const std::string& kind) {
+  std::vector<const char*> all;
+  if (kind != "seq1f1b") all.push_back("sequence_splits");
+  if (kind != "ripipe") all.push_back("in_advance");
+  if (kind != "nanopipe") all.push_back("nanopipe_swap");
+  if (kind != "dualpipe" && kind != "dualpipev") all.push_back("dw_detach");
+  return all;
+}
+
+// Whether the kind of schedule can give a rank vpp stages. Other reasons for which there may be no
+// such schedule are for check_stages to name.
+bool takes_chunks(const settings& values) {
+  try {
+    const stage_plan plan(values);
+  } catch (const velo::error& e) {
+    return std::string(e.argument()) != "desc.chunks";
+  }
+  return true;
+}
+
 }  // namespace
 
 // The flag --pp 1 makes the settings of stages in a file or a checkpoint void; so do --tp 1 and
-// --cp 1 theirs. Ranks along y use the settings of cp, too; so
+// --cp 1 theirs, and --pipeline those of other kinds. Ranks along y use the settings of cp, too; so
 // a flag --tp or --tp_x that leaves no such ranks drops them, where cp is 1.
 void configuration::drop_parts() {
   const auto is_one = [&](const char* size) { return is_flag(size) && text(at(size)) == "1"; };
@@ -134,6 +154,9 @@ void configuration::drop_parts() {
   if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1))
     drop({"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"});
   if (is_one("pp")) drop(stage_settings());
+  if (!is_flag("pipeline")) return;
+  drop(settings_of_other_kinds(values.parallel.pipeline));
+  if (values.parallel.vpp != 0 && !takes_chunks(values)) drop({"vpp"});
 }
 
 // Refuses a setting that was set, other than to its default, although no part has use for it.

@@ -116,6 +116,33 @@ TEST_CASE("splits of windows print, validate, save and draw as whole windows do"
   compare_logs(w.losses("whole"), w.losses("part"));
 }
 
+TEST_CASE("a resumed run takes another pipeline without what was of the old one") {
+  workplace w;
+  const auto begin = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--layers", "4", "--accumulation", "4", "--dtype", "f32", "--pp", "2",
+                             "--ranks", "2", "--transport", "local", "--stop_after", "1", "--out",
+                             w / "part", "--log", w / "log"});
+    std::filesystem::remove_all(w / "part");
+    ended(0, w.run(std::move(more)));
+  };
+  const auto go_on = [&](const char* pipeline) {
+    return run_program({"--resume", w / "part", "--pipeline", pipeline, "--stop_after", "2"});
+  };
+  begin({"--pipeline", "seq1f1b", "--sequence_splits", "3"});
+  ended(0, go_on("1f1b"));
+  CHECK_THAT(get(w / "part/checkpoint/trainer.json"), Contains("\"sequence_splits\": 1"));
+  begin({"--pipeline", "zbv", "--vpp", "2"});
+  ended(0, go_on("1f1b"));
+  begin({"--pipeline", "ripipe", "--in_advance", "true", "--vpp", "2"});
+  ended(0, go_on("interleaved"));
+  CHECK_THAT(get(w / "part/checkpoint/trainer.json"), Contains("\"vpp\": 2"));
+  begin({"--pipeline", "nanopipe", "--nanopipe_swap", "true"});
+  const outcome refused =
+      run_program({"--resume", w / "part", "--pipeline", "1f1b", "--nanopipe_swap", "true"});
+  CHECK_THAT(refused.text, Contains("nanopipe_swap = true is of nanopipe"));
+  ended(0, go_on("dualpipev"));
+}
+
 TEST_CASE("what ripipe began in advance a whole model goes on with") {
   workplace w;
   ended(0,

@@ -191,6 +191,23 @@ TEST_CASE("a folder that was moved is resumed where it is") {
   CHECK_FALSE(std::filesystem::exists(w / "moved/checkpoint.1"));
 }
 
+TEST_CASE("a run that has no step left saves nothing over its checkpoint") {
+  workplace w;
+  ended(0, w.run({}));
+  const std::string trained = get(w / "out/checkpoint/trainer.json");
+  for (const char* ranks : {"1", "2"}) {
+    const outcome again = ended(0, run_program({"--resume", w / "out", "--learning_rate", "0.5",
+                                                "--ranks", ranks, "--transport", "local"}));
+    CHECK_THAT(again.text, Contains("already; --steps asks for more") && !Contains("saved") &&
+                               Contains("the model writes"));
+    CHECK(get(w / "out/checkpoint/trainer.json") == trained);
+  }
+  CHECK_FALSE(std::filesystem::exists(w / "out/checkpoint.1"));
+  // In another folder there is no checkpoint yet.
+  ended(0, run_program({"--resume", w / "out", "--out", w / "other"}));
+  CHECK(std::filesystem::exists(w / "other/checkpoint/model.safetensors"));
+}
+
 TEST_CASE("an earlier run's checkpoint is kept, with a word about it") {
   workplace w;
   REQUIRE(w.run({"--stop_after", "3"}).code == 0);
