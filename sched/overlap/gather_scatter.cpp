@@ -14,6 +14,7 @@
 
 #include "ops/operator/widened.hpp"
 #include "sched/overlap/slices.hpp"
+#include "sched/overlap/weight_source.hpp"
 #include "velo/ops_overlap.h"
 
 namespace velo::sched {
@@ -28,7 +29,8 @@ struct problem : overlap_problem {
   std::int64_t x_count, y_count;  // elements of this rank
   const void* x;
   void *gathered, *y;  // of the running call
-  const velo_tensor* bias;
+  const velo_tensor *weight, *bias;
+  velo_pack packed;
 };
 
 // The fields that the three operators share.
@@ -38,15 +40,18 @@ struct fields {
   const velo_tensor *const *y, *const *gathered;
   bool transpose_weight;
   std::int64_t slices;
+  velo_pack packed;
 };
 fields fields_of(const velo_all_gather_matmul_args& a) {
-  return {a.x, a.weight, a.bias, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num};
+  return {a.x,     a.weight, a.bias, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num,
+          a.packed};
 }
 fields fields_of(const velo_matmul_reduce_scatter_args& a) {
-  return {a.x, a.weight, a.bias, &a.y, nullptr, a.transpose_weight != 0, a.parallel_num};
+  return {a.x, a.weight, a.bias, &a.y, nullptr, a.transpose_weight != 0, a.parallel_num, a.packed};
 }
 fields fields_of(const velo_all_gather_matmul_reduce_scatter_args& a) {
-  return {a.x, a.weight, a.bias, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num};
+  return {a.x,     a.weight, a.bias, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num,
+          a.packed};
 }
 
 void set_members(const velo_all_gather_matmul_args& a, problem& p) {
@@ -71,6 +76,7 @@ void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
   p = problem{};
   static_cast<overlap_problem&>(p) = problem_of(*f.x, *f.weight, f.transpose_weight, f.slices);
   require_bias(f.bias, p.product.n, p.dtype);
+  require_pack(f.packed, p.dtype, p.product.k, p.product.n);
   set_members(a, p);
   std::int64_t shape[ops::max_rank];
   std::copy(f.x->shape, f.x->shape + f.x->ndim, shape);
@@ -111,12 +117,18 @@ void* buffer_for(std::int64_t elements, void* given, const problem& p, core::are
   return scratch.take(static_cast<std::size_t>(elements * (p.dtype.bits / 8)));
 }
 
+weight_source source_of(const problem& p, overlap_kernel::way how, const core::execution& on) {
+  return {*p.weight, p.packed, how, on.isa};
+}
+
 void multiply_all(const problem& p, overlap_kernel::way how, core::execution& on) {
   in_turn(on, [&](core::execution& turn) { multiply(p.product, how, turn); });
 }
 
 // Computes y of a rank that has no sum: the bias is added before the product is rounded.
 void multiply_into_y(problem& p, overlap_kernel::way how, core::execution& on) {
+  const weight_source weight = source_of(p, how, on);
+  weight.set(p.product);
   p.product.c = p.y;
   in_turn(on, [&](core::execution& turn) {
     const core::scratch_scope scope(turn.scratch);
@@ -154,6 +166,8 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
   what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   p.scattering.group->serve(
       p.scattering.ticket, what, [&](comm::transport& link, core::arena& scratch) {
+        const weight_source weight = source_of(p, how, on);
+        weight.set(p.product);
         if (how == overlap_kernel::way::sliced) {
           const cut in = scatter_cut(p);
           what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
@@ -202,6 +216,8 @@ void gather_and_multiply(problem& p, comm::operation& what, comm::transport& lin
   const cut in = gather_cut(p);
   what.terms.counts = in.signature();
   const auto relay = link.begin_relay(what, on);
+  const weight_source weight = source_of(p, overlap_kernel::way::sliced, on);
+  weight.set(p.product);
   p.product.c = p.y;
   if (p.bias != nullptr) p.product.epilogue.bias = ops::widened(*p.bias, scratch);
   const row_parts parts(p.product.m, p.gathering.size());
@@ -256,7 +272,7 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
   const fields f = fields_of(a);
   problem p = inferred;
   p.x = p.product.a = ops::data<const void>(f.x);
-  p.product.b = ops::data<const void>(f.weight);
+  p.weight = f.weight, p.packed = f.packed;
   p.y = ops::data<void>(*f.y);
   p.bias = f.bias;
   p.gathered = f.gathered == nullptr ? nullptr : ops::data<void>(*f.gathered);

@@ -7,6 +7,7 @@
 
 #include "ops/operator/widened.hpp"
 #include "sched/overlap/slices.hpp"
+#include "sched/overlap/weight_source.hpp"
 #include "velo/ops_overlap.h"
 
 namespace velo::sched {
@@ -20,6 +21,7 @@ void infer(const velo_matmul_all_reduce_args& a, problem& p, ops::output_shapes&
   static_cast<overlap_problem&>(p) =
       problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
   require_bias(a.bias, p.product.n, p.dtype);
+  require_pack(a.packed, p.dtype, p.product.k, p.product.n);
   p.in = membership_in(a.group, "args.group");
   choose_slices(p, p.in);
   std::int64_t shape[ops::max_rank];
@@ -53,8 +55,15 @@ void add_to_rows(const float* bias, const row_range& rows, const problem& p,
   });
 }
 
+weight_source source_of(const velo_matmul_all_reduce_args& a, overlap_kernel::way how,
+                        const core::execution& on) {
+  return {*a.weight, a.packed, how, on.isa};
+}
+
 void multiply_alone(const velo_matmul_all_reduce_args& a, problem& p, overlap_kernel::way how,
                     core::execution& on) {
+  const weight_source weight = source_of(a, how, on);
+  weight.set(p.product);
   in_turn(on, [&](core::execution& turn) {
     const core::scratch_scope scope(turn.scratch);
     if (a.bias != nullptr) p.product.epilogue.bias = ops::widened(*a.bias, turn);
@@ -66,12 +75,13 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
          const overlap_kernel& kernel, core::execution& on) {
   problem p = inferred;
   p.product.a = ops::data<const void>(a.x);
-  p.product.b = ops::data<const void>(a.weight);
   p.product.c = ops::data<void>(a.y);
   if (p.in.group == nullptr) return multiply_alone(a, p, kernel.how, on);
   comm::operation what = reduction_of(p);
   what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
+    const weight_source weight = source_of(a, kernel.how, on);
+    weight.set(p.product);
     const float* bias = a.bias == nullptr ? nullptr : ops::widened(*a.bias, scratch);
     const auto add = [&](const row_range& rows) { add_to_rows(bias, rows, p, kernel.how, on); };
     if (kernel.how == overlap_kernel::way::sliced) {

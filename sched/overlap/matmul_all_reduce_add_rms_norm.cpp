@@ -16,6 +16,7 @@
 #include "ops/operator/kernels_at.hpp"
 #include "ops/quant/weight_product.hpp"
 #include "sched/overlap/slices.hpp"
+#include "sched/overlap/weight_source.hpp"
 #include "velo/ops_overlap.h"
 
 namespace velo::sched {
@@ -43,6 +44,8 @@ ops::weight_fields quantized_weight(const args& a) {
 }
 
 void set_quantized(const args& a, problem& p) {
+  if (a.packed != nullptr)
+    fail(VELO_ERR_ARGUMENT, "args.packed", "NULL, because args.scale is given", "a pack");
   const velo_dtype stored = a.weight->dtype;
   if (stored.bits > 8)
     fail(VELO_ERR_DTYPE, "args.weight.dtype", "int8, uint8 or int4, because args.scale is given",
@@ -67,6 +70,7 @@ void set_product(const args& a, problem& p) {
     fail(VELO_ERR_ARGUMENT, "args.offset", "NULL, because args.scale is NULL", "a tensor");
   static_cast<overlap_problem&>(p) =
       problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
+  require_pack(a.packed, p.dtype, p.product.k, p.product.n);
 }
 
 void require_residual(const args& a, const problem& p) {
@@ -199,6 +203,7 @@ struct running {
   const problem& p;
   const way how;
   core::execution& on;
+  const weight_source weight{*a.weight, a.packed, how, on.isa};
 
   void alone() const {
     in_turn(on, [&](core::execution& turn) {
@@ -245,7 +250,7 @@ struct running {
   ops::gemm_problem product() const {
     ops::gemm_problem one = p.product;
     one.a = ops::data<const void>(a.x);
-    one.b = ops::data<const void>(a.weight);
+    weight.set(one);
     one.c = ops::data<void>(a.norm_out);
     return one;
   }
@@ -284,9 +289,9 @@ struct running {
 };
 
 void run(const args& a, const problem& p, const overlap_kernel& kernel, core::execution& on) {
-  const running call{a, p, kernel.how, on};
-  if (p.in.group == nullptr) return call.alone();
+  if (p.in.group == nullptr) return running{a, p, kernel.how, on}.alone();
   p.in.group->serve(p.in.ticket, reduction_of(p), [&](comm::transport& link, core::arena& scratch) {
+    const running call{a, p, kernel.how, on};
     kernel.how == way::sliced ? call.in_slices(link, scratch)
                               : call.one_after_another(link, scratch);
   });

@@ -43,7 +43,7 @@ void infer(const forward_args& a, problem& p, ops::output_shapes& outputs) {
   p = problem_of(a, "velo_column_parallel_linear", *a.x, "x", rows_of::this_rank);
   require_linear(*a.x, "x", p, shape_of(p, *a.x, rows_of::this_rank, p.k));
   require_bias(a.bias, p);
-  require_pack(a.packed, p, p.k, p.n);
+  require_pack(a.packed, p.dtype, p.k, p.n);
   agree_on(p, 1);
   p.communicates = p.in.group != nullptr && (p.cuts_rows || p.gathers_output);
   const linear_shape y =
@@ -195,7 +195,7 @@ void infer_gradient(const gradient_args& a, gradient_problem& p, ops::output_sha
   } else if (a.dweight != nullptr) {
     ops::require_given(a.x, "x");
   }
-  require_pack(a.packed, p, p.n, p.k);
+  require_pack(a.packed, p.dtype, p.n, p.k);
   outputs.set(a.dx, p.dtype, own.rank, own.sizes);
   infer_weight_gradients(a, p, outputs);
   p.gathers_x = p.cuts_rows && p.in.group != nullptr && a.dweight != nullptr && !has_gathered(a);

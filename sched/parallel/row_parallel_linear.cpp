@@ -22,7 +22,7 @@ void infer(const forward_args& a, linear_problem& p, ops::output_shapes& outputs
   p = linear_problem_of(fields_of(a), "velo_row_parallel_linear", *a.x, "x", rows_of::all_ranks);
   require_linear(*a.x, "x", p, shape_of(p, *a.x, rows_of::all_ranks, p.k));
   require_bias(a.bias, p);
-  require_pack(a.packed, p, p.k, p.n);
+  require_pack(a.packed, p.dtype, p.k, p.n);
   agree_on(p, 3);
   p.communicates = p.in.group != nullptr;
   const linear_shape y = shape_of(p, *a.x, rows_of::this_rank, p.n);
@@ -137,7 +137,7 @@ void infer_gradient(const gradient_args& a, linear_problem& p, ops::output_shape
   const linear_shape all = shape_of(p, dy, rows_of::all_ranks, p.k);
   if (a.dweight != nullptr) ops::require_given(a.x, "x");
   if (a.x != nullptr) require_linear(*a.x, "x", p, all);
-  require_pack(a.packed, p, p.n, p.k);
+  require_pack(a.packed, p.dtype, p.n, p.k);
   outputs.set(a.dx, p.dtype, all.rank, all.sizes);
   infer_weight_gradients(a, p, outputs);
   const bool keeps_dy = weight_gradients_of(a).any();

@@ -43,11 +43,14 @@ typedef struct velo_matmul_all_reduce_args {
   const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                               * dtype of x; added to the rounded sum, once, so all ranks give the
                               * same; NULL = 0 */
+  velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight:
+                              * products read the pack where it has the form of their instruction
+                              * set, and weight elsewhere; NULL: each call packs anew */
 } velo_matmul_all_reduce_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ALL_REDUCE_ARGS_INIT \
-  { sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = sum_ranks(x @ op(weight)) + bias`.
  * A linear layer whose weight is cut along its inputs (row parallel): each rank has k of them.
@@ -90,11 +93,14 @@ typedef struct velo_matmul_reduce_scatter_args {
   const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                               * dtype of x; added to the rounded sum, once, so all ranks give the
                               * same; NULL = 0 */
+  velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight:
+                              * products read the pack where it has the form of their instruction
+                              * set, and weight elsewhere; NULL: each call packs anew */
 } velo_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = part_rank(sum_ranks(x @ op(weight))) + bias`.
  * A linear layer whose weight is cut along its inputs, with sequence parallelism: the rows of the
@@ -134,11 +140,15 @@ typedef struct velo_all_gather_matmul_args {
                                 * rows; the same on all ranks; MindSpeed's coc-parallel-num */
   const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                                 * dtype of x; NULL = 0 */
+  velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight:
+                                * products read the pack where it has the form of their
+                                * instruction set, and weight elsewhere; NULL: each call packs
+                                * anew */
 } velo_all_gather_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = gather_ranks(x) @ op(weight) + bias`.
  * A linear layer whose weight is cut along its outputs, with sequence parallelism: the rows of all
@@ -180,11 +190,15 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
   const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                                 * dtype of x; added to the rounded sum, once, so ranks of
                                 * scatter_group give the same; NULL = 0 */
+  velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight:
+                                * products read the pack where it has the form of their
+                                * instruction set, and weight elsewhere; NULL: each call packs
+                                * anew */
 } velo_all_gather_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight))) + bias`.
  * A linear layer whose weight is cut in both ways (2D tensor parallelism): rows are gathered over
@@ -239,13 +253,14 @@ typedef struct velo_matmul_all_reduce_add_rms_norm_args {
   double epsilon;              /* default 1e-06, in [0.0, 1.0]: added to the mean square */
   int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows, as of
                                 * matmul_all_reduce; the same on all ranks */
+  velo_pack packed;            /* in, or NULL: as of matmul_all_reduce; NULL with scale */
 } velo_matmul_all_reduce_add_rms_norm_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ALL_REDUCE_ADD_RMS_NORM_ARGS_INIT \
   { \
     sizeof(velo_matmul_all_reduce_add_rms_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    1e-06, 0 \
+    1e-06, 0, 0 \
   }
 
 /* `z = sum_ranks(x @ op(weight) + bias) + residual`; `y = z`; `norm_out = z / sqrt(mean(z^2) +

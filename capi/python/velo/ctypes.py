@@ -3316,6 +3316,7 @@ class velo_matmul_all_reduce_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3332,6 +3333,7 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3349,6 +3351,7 @@ class velo_all_gather_matmul_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; NULL = 0
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3367,6 +3370,7 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give the same; NULL = 0
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3390,6 +3394,7 @@ class velo_matmul_all_reduce_add_rms_norm_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("epsilon", c_double),  # added to the mean square
         ("parallel_num", c_int64),  # slices of rows, as of matmul_all_reduce; the same on all ranks
+        ("packed", velo_pack),  # as of matmul_all_reduce; NULL with scale
     ]
     _defaults_ = {"epsilon": 1e-06}
     _numbers_ = ("epsilon", "parallel_num")

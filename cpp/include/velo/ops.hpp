@@ -2633,6 +2633,9 @@ struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
   // NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
+  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_args& args) {
@@ -2663,6 +2666,9 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   // NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
+  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> matmul_reduce_scatter(stream_ref stream, const matmul_reduce_scatter_args& args) {
@@ -2695,6 +2701,9 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   // [n], float32 or the dtype of x; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
+  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> all_gather_matmul(stream_ref stream, const all_gather_matmul_args& args) {
@@ -2730,6 +2739,9 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   // the same; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
+  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> all_gather_matmul_reduce_scatter(
@@ -2782,6 +2794,8 @@ struct matmul_all_reduce_add_rms_norm_args : velo_matmul_all_reduce_add_rms_norm
   self& epsilon(double value) { return base::epsilon = value, *this; }
   // slices of rows, as of matmul_all_reduce; the same on all ranks
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+  // as of matmul_all_reduce; NULL with scale
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> matmul_all_reduce_add_rms_norm(stream_ref stream,

@@ -135,17 +135,6 @@ void require_linear(const velo_tensor& t, const char* name, const linear_problem
   ops::require_shape(t, name, shape.rank, shape.sizes);
 }
 
-void require_pack(velo_pack packed, const linear_problem& p, std::int64_t rows,
-                  std::int64_t columns) {
-  if (packed == nullptr) return;
-  ops::gemm_problem one;
-  one.k = rows;
-  ops::weight_operand{nullptr, packed, false, "weight", ""}.require(p.dtype, one);
-  if (one.n != columns)
-    fail(VELO_ERR_SHAPE, "args.packed", concat("a pack of ", columns, " columns"),
-         concat("one of ", one.n));
-}
-
 row_parts parts_of(const velo_ints* list, const linear_problem& p) {
   if (list == nullptr) return row_parts(p.m(), p.ranks());
   return row_parts(list->data, p.ranks(), p.lines);
@@ -218,21 +207,13 @@ void* take_rows(const linear_problem& p, std::int64_t rows, std::int64_t width,
   return scratch.take(static_cast<std::size_t>(rows * width * p.element_bytes()));
 }
 
-weight_source::weight_source(const velo_tensor& weight, velo_pack packed, overlap_kernel::way how,
-                             core::isa isa)
-    : plain_(ops::data<const void>(&weight)) {
-  if (packed == nullptr || how == overlap_kernel::way::reference) return;
-  pack_.emplace(ops::weight_operand{nullptr, packed, false, "weight", ""});
-  if (pack_->matrix()->serves(isa)) packed_ = pack_->matrix();
-}
-
 ops::gemm_problem output_product(const linear_problem& p, const void* x,
                                  const weight_source& weight, void* y) {
   ops::gemm_problem one = product_of(p);
   one.m = p.m(), one.n = p.n, one.k = p.k;
   one.a = x, one.lda = p.k;
-  one.b = weight.plain(), one.ldb = p.k, one.transpose_b = true;
-  one.packed_b = weight.packed();
+  weight.set(one);
+  one.ldb = p.k, one.transpose_b = true;
   one.c = y, one.ldc = p.n;
   return one;
 }
@@ -242,8 +223,8 @@ ops::gemm_problem input_product(const linear_problem& p, const void* dy, std::in
   ops::gemm_problem one = product_of(p);
   one.m = p.m(), one.n = p.k, one.k = p.n;
   one.a = dy, one.lda = ld;
-  one.b = weight.plain(), one.ldb = p.k;
-  one.packed_b = weight.packed();
+  weight.set(one);
+  one.ldb = p.k;
   one.c = dx, one.ldc = p.k;
   return one;
 }

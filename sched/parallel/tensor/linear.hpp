@@ -6,11 +6,9 @@
 // has the bits of one product over all rows, whatever gathers or sums it.
 #pragma once
 
-#include <optional>
-
-#include "ops/matmul/weight_operand.hpp"
 #include "ops/operator/output_shapes.hpp"
 #include "sched/overlap/slices.hpp"
+#include "sched/overlap/weight_source.hpp"
 #include "velo/ops_parallel.h"
 
 namespace velo::sched {
@@ -68,10 +66,6 @@ inline void require_bias(const velo_tensor* bias, const linear_problem& p) {
   require_bias(bias, p.n, p.dtype);
 }
 
-// packed: nullptr or a pack of rows x columns: of weight^T forward, of weight for a gradient.
-void require_pack(velo_pack packed, const linear_problem& p, std::int64_t rows,
-                  std::int64_t columns);
-
 row_parts parts_of(const velo_ints* list, const linear_problem& p);
 
 // ---- the group's operations ----
@@ -101,21 +95,6 @@ cut gather_cut(const linear_problem& p, const row_parts& parts, std::int64_t wid
 
 void* take_rows(const linear_problem& p, std::int64_t rows, std::int64_t width,
                 core::arena& scratch);
-// A weight as the products of a running call read it: its pack, where this has the form of the
-// call's instruction set. Throws HANDLE for a pack that has been destroyed.
-class weight_source {
- public:
-  weight_source(const velo_tensor& weight, velo_pack packed, overlap_kernel::way how,
-                core::isa isa);
-  const void* plain() const { return plain_; }
-  const ops::packed_matrix* packed() const { return packed_; }
-
- private:
-  const void* const plain_;
-  std::optional<ops::weight_in_use> pack_;
-  const ops::packed_matrix* packed_ = nullptr;
-};
-
 // y = x @ weight^T, of all rows.
 ops::gemm_problem output_product(const linear_problem& p, const void* x,
                                  const weight_source& weight, void* y);

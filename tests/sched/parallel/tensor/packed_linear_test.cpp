@@ -2,29 +2,20 @@
 // in the weight's place where they have the form of the call's instruction set; what is refused.
 #include "comm/ranks.hpp"
 #include "tests/sched/overlap/matrices.hpp"
+#include "tests/sched/overlap/packs.hpp"
 #include "tests/sched/parallel/tensor/linear_ranks.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
-velo_pack make_pack(velo_context context, velo_dtype dtype, std::int64_t k, std::int64_t n,
-                    bool transposed) {
-  velo_pack_desc desc = VELO_PACK_DESC_INIT;
-  desc.dtype = dtype, desc.k = k, desc.n = n, desc.transpose = transposed;
-  velo_pack made = nullptr;
-  REQUIRE(velo_pack_create(context, &desc, &made) == VELO_OK);
-  return made;
-}
-
 // Gives a rank packs of its weight.
 class packs {
  public:
   packs(const local_ranks& all, int rank, linear_rank& of) : of_(of) {
     const velo_tensor weight = of.weight.view();
-    const std::int64_t n = weight.shape[0], k = weight.shape[1];
-    of.packed_forward = make_pack(all.context(rank), weight.dtype, k, n, true);
-    of.packed_backward = make_pack(all.context(rank), weight.dtype, n, k, false);
+    of.packed_forward = make_pack(all.context(rank), weight, true);
+    of.packed_backward = make_pack(all.context(rank), weight, false);
     for (const velo_pack one : {of.packed_forward, of.packed_backward})
       REQUIRE(velo_pack_update(all.stream(rank), one, &weight) == VELO_OK);
   }
@@ -131,35 +122,26 @@ TEST_CASE("packs that are not of the weight are refused by name, with results un
     const linear_rank before(of, 0);
     const velo_tensor w = one.weight.view();
     const std::int64_t n = w.shape[0], k = w.shape[1];
-    velo_pack_desc experts = VELO_PACK_DESC_INIT, integers = VELO_PACK_DESC_INIT;
-    experts.k = integers.k = k, experts.n = integers.n = n, experts.count = 2;
-    integers.dtype = i8, integers.weight_only = 1;
-    velo_pack of_experts = nullptr, of_integers = nullptr;
-    REQUIRE(velo_pack_create(all.context(0), &experts, &of_experts) == VELO_OK);
-    REQUIRE(velo_pack_create(all.context(0), &integers, &of_integers) == VELO_OK);
-    const velo_pack half = make_pack(all.context(0), bf16, k, n, true),
-                    turned = make_pack(all.context(0), f32, n, k, false),
-                    wide = make_pack(all.context(0), f32, k, n + 1, true),
-                    back = make_pack(all.context(0), f32, n, k + 1, false);
+    const wrong_packs wrong(all.context(0), k, n);
+    const velo_pack back = make_pack(all.context(0), f32, n, k + 1, false);
     const auto forward = [&](velo_pack packed) {
       one.packed_forward = packed;
       return one.forward(all.stream(0), all.group(0));
     };
-    CHECK_REFUSED(forward(half), VELO_ERR_DTYPE, "args.packed");
-    CHECK_REFUSED(forward(turned), VELO_ERR_SHAPE, "args.packed");
-    CHECK_REFUSED(forward(wide), VELO_ERR_SHAPE, "args.packed");
-    CHECK_REFUSED(forward(of_experts), VELO_ERR_SHAPE, "args.packed");
-    CHECK_REFUSED(forward(of_integers), VELO_ERR_ARGUMENT, "args.packed");
+    CHECK_REFUSED(forward(wrong.half), VELO_ERR_DTYPE, "args.packed");
+    CHECK_REFUSED(forward(wrong.turned), VELO_ERR_SHAPE, "args.packed");
+    CHECK_REFUSED(forward(wrong.wide), VELO_ERR_SHAPE, "args.packed");
+    CHECK_REFUSED(forward(wrong.experts), VELO_ERR_SHAPE, "args.packed");
+    CHECK_REFUSED(forward(wrong.integers), VELO_ERR_ARGUMENT, "args.packed");
     const auto gradient = [&](velo_pack packed) {
       one.packed_backward = packed;
       return one.gradient(all.stream(0), all.group(0), {});
     };
-    CHECK_REFUSED(gradient(half), VELO_ERR_DTYPE, "args.packed");
-    CHECK_REFUSED(gradient(wide), VELO_ERR_SHAPE, "args.packed");
+    CHECK_REFUSED(gradient(wrong.half), VELO_ERR_DTYPE, "args.packed");
+    CHECK_REFUSED(gradient(wrong.wide), VELO_ERR_SHAPE, "args.packed");
     CHECK_REFUSED(gradient(back), VELO_ERR_SHAPE, "args.packed");
     CHECK(one.same_bits(before));
-    for (const velo_pack each : {of_experts, of_integers, half, turned, wide, back})
-      velo_pack_destroy(each);
+    velo_pack_destroy(back);
   }
   all.require_barrier();
 }

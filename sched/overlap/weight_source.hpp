@@ -1,0 +1,39 @@
+// A weight with a pack beside it, as the products of a call read it.
+//
+// A pack is of the matrix [k][n] that stands on the right of the product. The weight itself serves
+// where there is no pack, at level 0, and where the pack has the form of another instruction set:
+// ranks need not agree on packs, and both give the same bits. A pack is resolved again when the
+// call runs, since it may have been destroyed since the call was queued.
+#pragma once
+
+#include <optional>
+
+#include "ops/matmul/weight_operand.hpp"
+#include "sched/overlap/product.hpp"
+
+namespace velo::sched {
+
+// Refuses a pack that is not of rows x columns and `dtype`. packed: may be nullptr.
+void require_pack(velo_pack packed, velo_dtype dtype, std::int64_t rows, std::int64_t columns);
+
+// Keeps the pack in use while it lives. Throws HANDLE for a pack that has been destroyed; made in
+// the group's turn, so that no peer waits for the call.
+class weight_source {
+ public:
+  weight_source(const velo_tensor& weight, velo_pack packed, overlap_kernel::way how,
+                core::isa isa);
+  weight_source(const weight_source&) = delete;
+
+  // Gives a product its right side, but for ldb and transpose_b, which are those of the weight.
+  void set(ops::gemm_problem& product) const {
+    product.b = plain_;
+    product.packed_b = packed_;
+  }
+
+ private:
+  const void* const plain_;
+  std::optional<ops::weight_in_use> pack_;
+  const ops::packed_matrix* packed_ = nullptr;
+};
+
+}  // namespace velo::sched
