@@ -97,8 +97,8 @@ struct parallel_settings {
   std::string cp_algorithm = "ring";
   std::int64_t cp_window = 1;        // ranks of an inner window of the ring
   std::int64_t cp_ulysses = 1;       // neighbors of a hybrid that exchange heads
-  std::string cp_kv_cache = "none";  // keys and values of others that are kept for the gradient
-  std::int64_t cp_kv_interval = 0;   // layers between two that keep
+  std::string cp_kv_cache = "none";  // of keys and values for the gradient: none, half or full
+  std::int64_t cp_kv_interval = 0;   // layers between two that have it
   std::int64_t pp = 1;               // ranks that the layers are dealt out to
   std::string pipeline = "1f1b";     // the kind of schedule
   std::string noop_layers;           // places of the even division that hold no layer: "0,7"

@@ -63,7 +63,7 @@ described sensible(random_source& random) {
   if (random.one_in(4)) d.kv_heads = 0;
   d.head_dim = from_1_to(128), d.element_bytes = random.one_in(2) ? 2 : 4;
   d.causal = static_cast<std::int32_t>(random.below(2));
-  if (has_ring && random.one_in(3)) {
+  if ((has_ring || d.kind == VELO_SEQUENCE_ULYSSES) && random.one_in(3)) {
     d.kv_cache = static_cast<velo_sequence_cache>(random.below(3));
     d.layers = from_1_to(9), d.layer = from_1_to(static_cast<std::uint64_t>(d.layers)) - 1;
     if (d.kv_cache != 0) d.kv_interval = from_1_to(static_cast<std::uint64_t>(d.layers)) - 1;

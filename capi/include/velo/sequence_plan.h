@@ -69,12 +69,15 @@ enum {
   VELO_SEQUENCE_HYBRID_ADAPTIVE = 5
 };
 
-/* The keys and values of other ranks that a rank of a ring keeps for the gradient, beside those of
- * the last block. The block before the last travels in any case. */
+/* A rank's cache of keys and values for the gradient. RING, HYBRID: those of other ranks, beside
+ * the last block; they need not go round again, and take memory. The block before the last travels
+ * in any case. ULYSSES: the rank's own, as they were before the exchange of heads, in place of the
+ * exchanged ones; the gradient exchanges them again, and less is kept, most of all where ranks
+ * share key heads. Its exchanged keys and values are kept without a cache. */
 typedef int32_t velo_sequence_cache;
 enum {
-  VELO_SEQUENCE_CACHE_NONE = 0, /* none: they go round again */
-  VELO_SEQUENCE_CACHE_HALF = 1, /* keys; values go round again */
+  VELO_SEQUENCE_CACHE_NONE = 0, /* neither */
+  VELO_SEQUENCE_CACHE_HALF = 1, /* keys */
   VELO_SEQUENCE_CACHE_FULL = 2  /* both */
 };
 
@@ -96,9 +99,9 @@ typedef struct velo_sequence_desc {
   int64_t head_dim;             /* elements */
   int64_t element_bytes;        /* of a row's element, for the price: 2 or 4 */
   int32_t causal;               /* 1 = a query sees keys up to its own; 0 = its whole document */
-  velo_sequence_cache kv_cache; /* RING, HYBRID: what is kept for the gradient */
-  int64_t kv_interval;          /* with a cache: layers between two that keep; layer l keeps where
-                                   l mod (kv_interval + 1) is 0; other layers have no cache */
+  velo_sequence_cache kv_cache; /* ULYSSES, RING, HYBRID: the cache for the gradient */
+  int64_t kv_interval;          /* with a cache: layers between two that have it; layer l does where
+                                   l mod (kv_interval + 1) is 0 */
   int64_t layers;               /* of the model, more than kv_interval */
   int64_t layer;                /* whose plan this is; below layers */
   int64_t kv_gather;            /* where heads are exchanged: 1 = a rank gets all key heads; 0 =
@@ -124,7 +127,7 @@ typedef struct velo_sequence_info {
   int64_t gradient_steps; /* of the gradient */
   int64_t rounds;         /* ADAPTIVE, HYBRID_ADAPTIVE: in which blocks are computed; else 0 */
   int64_t rule_rounds;    /* that the rule needs, whose first choices ignore the limit; else 0 */
-  int64_t kv_layers;      /* layers that keep keys for the gradient */
+  int64_t kv_layers;      /* layers with a cache */
 } velo_sequence_info;
 
 #define VELO_SEQUENCE_INFO_INIT \

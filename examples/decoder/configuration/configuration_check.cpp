@@ -243,10 +243,10 @@ void configuration::check_context_parallel() const {
     return;
   }
   const bool rings = p.cp_algorithm == "ring" || p.cp_algorithm == "hybrid";
-  const std::pair<const char*, bool> of_rings[] = {{"cp_window", p.cp_window != 1},
-                                                   {"cp_kv_cache", p.cp_kv_cache != "none"}};
-  for (const auto& [name, set] : of_rings)
-    if (set && !rings) refuse(name, "is of ring and hybrid, not with", "cp_algorithm");
+  if (p.cp_window != 1 && !rings)
+    refuse("cp_window", "is of ring and hybrid, not with", "cp_algorithm");
+  if (p.cp_kv_cache != "none" && !rings && p.cp_algorithm != "ulysses")
+    refuse("cp_kv_cache", "is of ring, hybrid and ulysses, not with", "cp_algorithm");
   if (p.cp_kv_interval > 0 && p.cp_kv_cache == "none")
     refuse("cp_kv_interval", "is of a cache, not with", "cp_kv_cache");
   if (p.cp_kv_interval >= values.model.layers) refuse("cp_kv_interval", "must be below", "layers");

@@ -154,9 +154,11 @@ void configuration::add_parallel() {
       "neighbors that exchange heads, of a hybrid; a divisor of cp that leaves a ring of 2 or more",
       1, 1024);
   add("parallel", "cp_kv_cache", &p.cp_kv_cache,
-      "what a ring keeps for the gradient of others' keys and values: none, half (keys), full");
+      "for the gradient: none, half (keys) or full (and values). A ring keeps those of others, "
+      "which "
+      "travel once; ulysses keeps its own, and exchanges them again");
   add("parallel", "cp_kv_interval", &p.cp_kv_interval,
-      "layers without that between two with it: 1 keeps of every second layer", 0, 1024);
+      "layers without that cache between two with it: with 1 every second layer has it", 0, 1024);
   add("parallel", "pp", &p.pp,
       "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
       "copies of these",

@@ -104,7 +104,9 @@ struct sequence_plan {
   std::optional<round_counts> adaptive;
 };
 
-// The blocks of other ranks that a rank keeps for the gradient, beside the block that it met last.
+// What the cache of a rank holds. In a ring: blocks of other ranks, which do not travel again for
+// the gradient, beside the block that the rank met last. Without a ring: the rank's own rows from
+// before the exchange of heads, in place of the exchanged ones; they are exchanged again.
 enum class kept_blocks { none, keys, both };
 
 // Neighbors that exchange heads, and whether each gets all key heads or those that its query heads

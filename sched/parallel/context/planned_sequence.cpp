@@ -76,8 +76,9 @@ void require_ring(const velo_sequence_desc& d) {
 void require_cache(const velo_sequence_desc& d) {
   require(d.kv_cache >= VELO_SEQUENCE_CACHE_NONE && d.kv_cache <= VELO_SEQUENCE_CACHE_FULL,
           "kv_cache", words("VELO_SEQUENCE_CACHE_NONE to VELO_SEQUENCE_CACHE_FULL"), d.kv_cache);
-  require(has_ring(d) || d.kv_cache == VELO_SEQUENCE_CACHE_NONE, "kv_cache",
-          words("VELO_SEQUENCE_CACHE_NONE without a ring"), d.kv_cache);
+  require(has_ring(d) || d.kind == VELO_SEQUENCE_ULYSSES || d.kv_cache == VELO_SEQUENCE_CACHE_NONE,
+          "kv_cache", words("VELO_SEQUENCE_CACHE_NONE, except for ULYSSES, RING and HYBRID"),
+          d.kv_cache);
   require(d.layers >= 1 && d.layers <= most_layers, "layers", concat("1 to ", most_layers),
           d.layers);
   require(d.layer >= 0 && d.layer < d.layers, "layer", concat("0 to ", d.layers - 1), d.layer);

@@ -85,12 +85,14 @@ class ring_plan {
         add_tasks(pass.tasks[core::at(r)], exchange() + s, r / u_,
                   visits_.block(r / u_, visit(s, gradient)), neighbors_.heads_of(r % u_));
     if (gradient) {
-      neighbors_.send_heads(pass, 0, {content::dout});
+      neighbors_.send_heads(pass, 0, {content::dout}, false);
+      send_keys_of_heads(pass, true);
       send_blocks(pass, true);
       send_gradients(pass);
       neighbors_.send_back(pass, pass.steps - 1, {content::dq, content::dk, content::dv});
     } else {
-      neighbors_.send_heads(pass, 0, {content::q, content::k, content::v});
+      neighbors_.send_heads(pass, 0, {content::q}, true);
+      send_keys_of_heads(pass, false);
       send_blocks(pass, false);
       neighbors_.send_back(pass, pass.steps - 1, {content::out});
     }
@@ -124,12 +126,21 @@ class ring_plan {
     }
   }
 
+  // The exchange of keys and values by heads. A ring keeps what came; without one the cache is of
+  // each rank's own rows, as they were before, and the gradient exchanges them again.
+  void send_keys_of_heads(attention_pass& pass, bool gradient) const {
+    for (const content what : {content::k, content::v}) {
+      const bool again = ring_ == 1 && caches(what);
+      if (!gradient || again) neighbors_.send_heads(pass, 0, {what}, !gradient && !again);
+    }
+  }
+  bool caches(content what) const {
+    return kept_ == kept_blocks::both || (kept_ == kept_blocks::keys && what == content::k);
+  }
   // Whether a block that ranks meet in a step of the forward stays for the gradient. The last block
   // does. The block before it never does: it travels while the gradient of the last is computed.
   bool keeps(content what, std::int64_t step) const {
-    if (step == ring_ - 1) return true;
-    return step < ring_ - 2 &&
-           (kept_ == kept_blocks::both || (kept_ == kept_blocks::keys && what == content::k));
+    return step == ring_ - 1 || (step < ring_ - 2 && caches(what));
   }
   // Keys and values of a block go to the rank that meets it next; between rounds while the round
   // before computes. In the gradient those that the rank kept are there.

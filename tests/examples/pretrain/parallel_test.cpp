@@ -117,8 +117,8 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--cp", "8", "--cp_algorithm", "ulysses"}, "heads = 4 leaves 4 on a rank");
   refused({"--cp", "4", "--tp", "2", "--cp_algorithm", "ulysses"}, "heads = 4 leaves 2 on a rank");
   refused({"--cp", "2", "--cp_kv_cache", "some"}, "must be none, half or full");
-  refused({"--cp", "2", "--cp_algorithm", "ulysses", "--cp_kv_cache", "full"},
-          "cp_kv_cache = \"full\" is of ring and hybrid");
+  refused({"--cp", "2", "--cp_algorithm", "all_gather", "--cp_kv_cache", "full"},
+          "cp_kv_cache = \"full\" is of ring, hybrid and ulysses, not with cp_algorithm");
   refused({"--distribute_saved_activations", "true"}, "is of ranks that share matrices, not with");
   refused({"--distribute_saved_activations", "true", "--tp", "2"},
           "is of layers that are recomputed from their input, not with recompute = \"none\"");

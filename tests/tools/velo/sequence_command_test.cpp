@@ -115,6 +115,16 @@ TEST_CASE("sequence prices a cache of some layers") {
       "--layers: expected less than 2^63 bytes");
 }
 
+TEST_CASE("sequence prices a cache of what ranks have before they exchange heads") {
+  const std::string of = "ulysses --cp 4 --sequence 32 --heads 8 --kv-heads 2 --head-dim 4 ";
+  // Of each rank's 8 rows of 4 elements and 2 bytes, 3 others' with 2 heads, and with 1 of keys.
+  const auto bytes = [&](const char* kept) { return text(plan(of + kept), "kv_cache"); };
+  CHECK(bytes("--kv-cache half").find("\"bytes\":[576,576,576,576]") != std::string::npos);
+  CHECK(bytes("--kv-cache full").find("\"bytes\":[384,384,384,384]") != std::string::npos);
+  CHECK(bytes("--kv-cache none") == "none");
+  check_refused("sequence all_gather --cp 4 --kv-cache half", "except for ULYSSES, RING and");
+}
+
 TEST_CASE("sequence refuses files that are no masks by their line") {
   const velo::testing::temporary_folder folder;
   const auto refused = [&](const std::string& text, const std::string& reason) {

@@ -56,8 +56,8 @@ class adaptive_plan {
                        first = neighbors_.steps() + lead,
                        last = first + static_cast<std::int64_t>(rounds_.size()) + tail;
     pass.steps = last + neighbors_.steps();
-    gradient ? neighbors_.send_heads(pass, 0, {content::dout})
-             : neighbors_.send_heads(pass, 0, {content::q, content::k, content::v});
+    gradient ? neighbors_.send_heads(pass, 0, {content::dout}, false)
+             : neighbors_.send_heads(pass, 0, {content::q, content::k, content::v}, true);
     for (std::size_t o = 0; o < rounds_.size(); ++o)
       for (const round_task& one : rounds_[o])
         add_task(pass, one, first + static_cast<std::int64_t>(o), gradient);

@@ -41,14 +41,14 @@ void head_exchange::each_pair(const Body& body) const {
 }
 
 void head_exchange::send_heads(attention_pass& pass, std::int64_t step,
-                               std::initializer_list<content> what) const {
+                               std::initializer_list<content> what, bool kept) const {
   each_pair([&](std::int64_t from, std::int64_t to) {
     const rows of = held(from);
     const span keys = gathers_ ? span{0, of_.heads.keys} : key_heads_of(to % u_);
     for (const content one : what)
       if (!of.empty())
-        pass.messages.push_back({step, step + 1, from, to, one, of,
-                                 is_of_keys(one) ? keys : heads_of(to % u_), one != content::dout});
+        pass.messages.push_back(
+            {step, step + 1, from, to, one, of, is_of_keys(one) ? keys : heads_of(to % u_), kept});
   });
 }
 

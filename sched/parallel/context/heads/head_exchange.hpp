@@ -28,10 +28,10 @@ class head_exchange {
   span heads_of(std::int64_t member) const;      // of queries
   span key_heads_of(std::int64_t member) const;  // that these need
 
-  // Every neighbor sends its rows of the heads that others compute; what the forward sends stays
+  // Every neighbor sends its rows of the heads that others compute. kept: the receivers keep them
   // for the gradient.
-  void send_heads(attention_pass& pass, std::int64_t step,
-                  std::initializer_list<content> what) const;
+  void send_heads(attention_pass& pass, std::int64_t step, std::initializer_list<content> what,
+                  bool kept) const;
   // Results of all rows go back to their owners.
   void send_back(attention_pass& pass, std::int64_t step,
                  std::initializer_list<content> what) const;

@@ -202,6 +202,12 @@ inline const std::vector<layout>& layouts() {
          s.parallel.cp_kv_cache = "half", s.parallel.pipeline = "dualpipe";
          s.parallel.cp_kv_interval = 1;
        }},
+      {"cp 2 by ulysses that keeps its own keys and values in every second layer, two stages", 4,
+       [](settings& s) {
+         s.model.heads = 8, s.model.kv_heads = 1;
+         s.parallel.cp = s.parallel.pp = 2, s.parallel.cp_algorithm = "ulysses";
+         s.parallel.cp_kv_cache = "full", s.parallel.cp_kv_interval = 1;
+       }},
       {"shared keys, tp 3 with rows cut, cp 2 by ring", 6,
        [](settings& s) {
          s.model.kv_share = 2;

@@ -39,10 +39,10 @@ std::optional<settings> layout_of(settings s, const chosen& which) {
   p.cp_window = algorithm == "double" ? 2 : 1;
   p.cp_ulysses = algorithm == "hybrid" ? 2 : 1;
   p.cp_kv_cache = value(4);
-  const bool ring = p.cp_algorithm == "ring" || p.cp_algorithm == "hybrid";
+  const bool caches = algorithm != "all_gather";
   if (sharing == 1 && (which[3] != 0 || which[4] != 0)) return {};
   if (sharing == 2 && (algorithm == "double" || algorithm == "hybrid")) return {};
-  if (!ring && which[4] != 0) return {};
+  if (!caches && which[4] != 0) return {};
   if (algorithm == "ulysses" && heads < sharing) return {};
   if (algorithm == "hybrid" && heads < p.cp_ulysses) return {};
   p.pipeline = value(5);

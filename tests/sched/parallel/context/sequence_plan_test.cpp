@@ -132,6 +132,33 @@ TEST_CASE("what is kept for the gradient does not travel again") {
   CHECK(sent(kept_blocks::both, content::dk) == 7);
 }
 
+TEST_CASE("exchanges of heads send keys again where a rank keeps its own") {
+  using velo::sched::kept_blocks;
+  for (const bool gathers : {false, true}) {
+    const auto sent = [&](kept_blocks kept, content what) {
+      const sequence_plan plan =
+          velo::sched::plan_rings(shape_of(4, {64}, 8, 2), {4, 1, kept, gathers});
+      std::int64_t again = 0;
+      for (const auto& m : plan.gradient.messages)
+        if (m.to == 3 && m.what == what) again += velo::sched::size_of(m.of) * m.heads.size();
+      std::int64_t left = 0;
+      for (const auto& m : plan.forward.messages)
+        if (m.to == 3 && m.what == what && m.kept)
+          left += velo::sched::size_of(m.of) * m.heads.size();
+      const std::int64_t heads = gathers ? 2 : 1;
+      CHECK(again + left == (velo::sched::is_of_keys(what) ? 3 * 16 * heads : 3 * 16 * 2));
+      return again > 0;
+    };
+    CHECK_FALSE(sent(kept_blocks::none, content::k));
+    CHECK_FALSE(sent(kept_blocks::none, content::v));
+    CHECK(sent(kept_blocks::keys, content::k));
+    CHECK_FALSE(sent(kept_blocks::keys, content::v));
+    CHECK(sent(kept_blocks::both, content::k));
+    CHECK(sent(kept_blocks::both, content::v));
+    CHECK_FALSE(sent(kept_blocks::both, content::q));
+  }
+}
+
 TEST_CASE("random plans are proven, and give the results of whole attention") {
   const char* asked = std::getenv("VELO_SEQUENCE_PLANS");
   const int rounds = asked != nullptr ? std::atoi(asked) : 120;

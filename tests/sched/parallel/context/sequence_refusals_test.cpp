@@ -58,9 +58,9 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
   refused([](desc& d) { d.causal = 2; }, "desc.causal", "0 or 1", "2");
   refused([](desc& d) { d.kv_cache = 3; }, "desc.kv_cache", "VELO_SEQUENCE_CACHE_NONE to", "3");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ALL_GATHER, d.kv_cache = 1; }, "desc.kv_cache",
-          "without a ring", "1");
+          "except for ULYSSES, RING and HYBRID", "1");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.kv_cache = 2; }, "desc.kv_cache",
-          "without a ring", "2");
+          "except for ULYSSES, RING and HYBRID", "2");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.ulysses = 2; }, "desc.ulysses",
           "1, except for hybrids", "2");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.window = 2; }, "desc.window",
