@@ -7,7 +7,7 @@
 #include "capi/src/destroy.hpp"
 #include "capi/src/group_of.hpp"
 #include "core/handle/guard.hpp"
-#include "sched/parallel/buckets.hpp"
+#include "sched/parallel/data/buckets.hpp"
 
 using namespace velo;
 using capi::stream_of;

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sched/parallel/context/carried/row_store.hpp"
 #include "sched/parallel/context/plan.hpp"
-#include "sched/parallel/context/row_store.hpp"
 
 namespace velo::sched {
 

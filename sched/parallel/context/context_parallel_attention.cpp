@@ -13,7 +13,7 @@
 #include "ops/attention/engine/attention_plan.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "sched/overlap/product.hpp"
-#include "sched/parallel/context/carried_pass.hpp"
+#include "sched/parallel/context/carried/carried_pass.hpp"
 #include "sched/parallel/context/planned_sequence.hpp"
 #include "velo/ops_parallel.h"
 

@@ -15,9 +15,9 @@
 
 #include "comm/transport/transport.hpp"
 #include "core/stream/execution.hpp"
+#include "sched/parallel/context/carried/row_store.hpp"
+#include "sched/parallel/context/carried/step_memory.hpp"
 #include "sched/parallel/context/plan.hpp"
-#include "sched/parallel/context/row_store.hpp"
-#include "sched/parallel/context/step_memory.hpp"
 
 namespace velo::sched {
 

@@ -1,5 +1,5 @@
 // The cut into buckets, the readiness of slices, and launches in one order.
-#include "sched/parallel/buckets.hpp"
+#include "sched/parallel/data/buckets.hpp"
 
 #include <algorithm>
 #include <cstddef>

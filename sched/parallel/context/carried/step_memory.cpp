@@ -1,5 +1,5 @@
 // Pieces of memory by size.
-#include "sched/parallel/context/step_memory.hpp"
+#include "sched/parallel/context/carried/step_memory.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The exchange of the ranks' rows, and the verdict on the indices.
-#include "sched/parallel/table_cut.hpp"
+#include "sched/parallel/tensor/table_cut.hpp"
 
 namespace velo::sched {
 

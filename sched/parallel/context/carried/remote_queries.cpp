@@ -1,5 +1,5 @@
 // Row by row: numbers, products and merged outputs.
-#include "sched/parallel/context/remote_queries.hpp"
+#include "sched/parallel/context/carried/remote_queries.hpp"
 
 #include <algorithm>
 #include <cmath>

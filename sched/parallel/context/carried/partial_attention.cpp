@@ -1,5 +1,5 @@
 // Cuts a task into parts, and calls the engine for each.
-#include "sched/parallel/context/partial_attention.hpp"
+#include "sched/parallel/context/carried/partial_attention.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "sched/overlap/product.hpp"
-#include "sched/parallel/context/block_carrier.hpp"
+#include "sched/parallel/context/carried/block_carrier.hpp"
 
 namespace velo::sched {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/index.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "sched/overlap/product.hpp"
-#include "sched/parallel/context/block_carrier.hpp"
+#include "sched/parallel/context/carried/block_carrier.hpp"
 
 namespace velo::sched {
 namespace {

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "core/stream/execution.hpp"
-#include "sched/parallel/context/partial_attention.hpp"
-#include "sched/parallel/context/row_store.hpp"
+#include "sched/parallel/context/carried/partial_attention.hpp"
+#include "sched/parallel/context/carried/row_store.hpp"
 
 namespace velo::sched {
 

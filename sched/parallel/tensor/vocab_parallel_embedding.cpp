@@ -10,7 +10,7 @@
 
 #include "ops/embedding/token_rows.hpp"
 #include "ops/operator/kernels_at.hpp"
-#include "sched/parallel/table_cut.hpp"
+#include "sched/parallel/tensor/table_cut.hpp"
 #include "velo/ops_parallel.h"
 
 namespace velo::sched {

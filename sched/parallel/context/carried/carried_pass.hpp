@@ -12,10 +12,10 @@
 
 #include <deque>
 
-#include "sched/parallel/context/block_carrier.hpp"
-#include "sched/parallel/context/partial_attention.hpp"
+#include "sched/parallel/context/carried/block_carrier.hpp"
+#include "sched/parallel/context/carried/partial_attention.hpp"
+#include "sched/parallel/context/carried/remote_queries.hpp"
 #include "sched/parallel/context/rank_share.hpp"
-#include "sched/parallel/context/remote_queries.hpp"
 
 namespace velo::sched {
 

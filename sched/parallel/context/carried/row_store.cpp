@@ -1,5 +1,5 @@
 // Finds rows in stores, and copies or adds them run by run.
-#include "sched/parallel/context/row_store.hpp"
+#include "sched/parallel/context/carried/row_store.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // The steps of a pass.
-#include "sched/parallel/context/carried_pass.hpp"
+#include "sched/parallel/context/carried/carried_pass.hpp"
 
 #include <algorithm>
 #include <cfloat>

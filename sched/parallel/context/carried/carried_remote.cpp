@@ -4,7 +4,7 @@
 
 #include "core/index.hpp"
 #include "sched/overlap/product.hpp"
-#include "sched/parallel/context/carried_pass.hpp"
+#include "sched/parallel/context/carried/carried_pass.hpp"
 
 namespace velo::sched {
 namespace {
