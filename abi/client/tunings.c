@@ -36,6 +36,7 @@ static void client_ways(void) {
   EXPECT(plan.layout.tp == 2 && plan.layout.cp == 4 && plan.tp_slices == 2);
   EXPECT(plan.cp_algorithm == VELO_SEQUENCE_HYBRID && plan.cp_ulysses == 2);
   EXPECT(plan.token_rearrange == VELO_TUNING_REARRANGE_ONE_HOT);
+  EXPECT(plan.tp_x == 0 && plan.sequence_splits == 0);
   WORKS(velo_tuning_get_rejection(tuning, 0, &rejection));
   EXPECT(rejection.code == VELO_TUNING_REASON_RANKS && rejection.layout.pp == 4);
   EXPECT(rejection.cp_algorithm == -1 && rejection.cp_ulysses == 0 && rejection.tp_slices == 0);
@@ -50,6 +51,36 @@ static void client_ways(void) {
   rejection.cp_algorithm = 77;
   WORKS(velo_tuning_get_rejection(tuning, 0, &rejection));
   EXPECT(rejection.cp_algorithm == 77);
+  velo_tuning_destroy(tuning);
+}
+
+/* Four accelerators: a pipeline of two whose sequences are split, or of matrices cut both ways. */
+static void client_cuts(void) {
+  static const char cuts[] =
+      "{\"model\": {\"layers\": 2, \"hidden\": 64, \"heads\": 4, \"ffn_hidden\": 128, "
+      "\"vocabulary\": 100}, \"training\": {\"global_batch\": 4, \"sequence\": 32}, "
+      "\"accelerators\": 4, \"search\": {\"tp\": [2], \"tp_x\": [1, 2], \"cp\": [1], \"pp\": [2], "
+      "\"dp\": [1], \"micro_batch\": [1], \"recompute\": [\"none\"], \"kind\": [\"seq1f1b\"], "
+      "\"sequence_splits\": [4], \"split\": [\"even\"], \"cp_algorithm\": [\"ring\"]}}";
+  velo_tune_desc desc = VELO_TUNE_DESC_INIT;
+  velo_tuning_plan plan = VELO_TUNING_PLAN_INIT;
+  velo_tuning_rejection rejection = VELO_TUNING_REJECTION_INIT;
+  velo_tuning tuning = NULL;
+  desc.config = cuts;
+  desc.config_length = sizeof cuts - 1;
+  WORKS(velo_tune(&desc, &tuning));
+  WORKS(velo_tuning_get_plan(tuning, 0, &plan));
+  EXPECT(plan.tp_x == 2 && plan.sequence_splits == 4 && plan.cp_algorithm == -1);
+  EXPECT(plan.layout.kind == VELO_SCHEDULE_SEQ1F1B);
+  WORKS(velo_tuning_get_rejection(tuning, 0, &rejection));
+  EXPECT(rejection.code == VELO_TUNING_REASON_SCHEDULE && rejection.tp_x == 1);
+  EXPECT(rejection.cp_algorithm == VELO_SEQUENCE_RING && rejection.sequence_splits == 0);
+
+  /* A caller whose struct ends before these fields. */
+  plan.struct_size = offsetof(velo_tuning_plan, tp_x);
+  plan.tp_x = plan.sequence_splits = 77;
+  WORKS(velo_tuning_get_plan(tuning, 0, &plan));
+  EXPECT(plan.tp_x == 77 && plan.sequence_splits == 77);
   velo_tuning_destroy(tuning);
 }
 
@@ -92,4 +123,5 @@ void client_tunings(void) {
   velo_tuning_destroy(tuning);
   EXPECT(velo_tuning_get_info(tuning, &info) == VELO_ERR_HANDLE);
   client_ways();
+  client_cuts();
 }

@@ -58,7 +58,7 @@ constexpr kind_row rows[] = {
      stage_path::both_ways, never},
     {VELO_SCHEDULE_DUALPIPEV, &make_dualpipev, 2, 2, fuses | in_auto, VELO_SCHEDULE_NO_DW_DETACH,
      down_and_up, by_default},
-    {VELO_SCHEDULE_SEQ1F1B, &make_seq1f1b, 1, 1, takes_splits | whole_backward, 0, down, never},
+    {VELO_SCHEDULE_SEQ1F1B, &make_seq1f1b, 1, 1, takes_splits | whole_backward, 0, down, if_listed},
     {VELO_SCHEDULE_AUTO, &make_auto, 0, 2, takes_cap | stores_actions | weighs_stages, 0,
      stage_path::either, if_listed},
     {VELO_SCHEDULE_NANOPIPE, &make_nanopipe, 2, any, 0, VELO_SCHEDULE_SWAP, down, never},

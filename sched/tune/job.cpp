@@ -35,6 +35,7 @@ constexpr velo_sequence_kind cp_algorithms[] = {VELO_SEQUENCE_RING, VELO_SEQUENC
                                                 VELO_SEQUENCE_HYBRID, VELO_SEQUENCE_ALL_GATHER};
 constexpr rearrange rearranges[] = {rearrange::index, rearrange::one_hot};
 constexpr std::int32_t most_slices = 1024;         // of velo's operators
+constexpr std::int32_t most_splits = 1024;         // of a sequence, as pretrain takes
 constexpr std::int32_t most_context_ranks = 4096;  // of a sequence plan
 constexpr velo_tuning_split splits[] = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
 std::string shown(double value) {
@@ -115,12 +116,13 @@ class section {
     return found;
   }
 
-  void counts(const char* key, std::vector<std::int32_t>& into, std::int32_t most) {
+  void counts(const char* key, std::vector<std::int32_t>& into, std::int32_t most,
+              std::int32_t least = 1) {
     if (const auto list = choices(key)) {
       into.clear();
       for (std::size_t i = 0; i < list->size(); ++i)
         into.push_back(
-            static_cast<std::int32_t>(whole(element(key, i).c_str(), list->at(i), 1, most)));
+            static_cast<std::int32_t>(whole(element(key, i).c_str(), list->at(i), least, most)));
       require_distinct(key, into);
     }
     std::string all;
@@ -320,6 +322,14 @@ std::vector<std::int32_t> powers_of_two(std::int64_t most) {
   return all;
 }
 
+// Matrices are cut both ways in blocks of two matrices alone.
+void require_two_matrices(const section& from, const space& to, const model& of) {
+  const bool in_two = std::any_of(to.tp_x.begin(), to.tp_x.end(), [](auto x) { return x > 0; });
+  if (in_two && (of.experts > 0 || of.kv_rank > 0))
+    fail(VELO_ERR_ARGUMENT, from.named("tp_x").c_str(),
+         "[0] where there are experts or latent attention", "more");
+}
+
 // keep: overrides the text; 0: no override.
 space read_space(section from, const job& training_job, std::int32_t keep) {
   constexpr std::int32_t most = 1 << 16;
@@ -340,6 +350,7 @@ space read_space(section from, const job& training_job, std::int32_t keep) {
   to.cp_algorithms.assign(std::begin(cp_algorithms), std::end(cp_algorithms));
 
   from.counts("tp", to.tp, most);
+  from.counts("tp_x", to.tp_x, most, 0);
   from.counts("pp", to.pp, most);
   from.counts("vpp", to.vpp, 64);
   from.counts("dp", to.dp, most);
@@ -351,9 +362,11 @@ space read_space(section from, const job& training_job, std::int32_t keep) {
   from.counts("micro_batch", to.micro_batch, 1 << 20);
   from.names("recompute", recomputes, &recompute_name, to.recompute);
   from.names("kind", tuning_kinds(), &name_of, to.kinds);
+  from.counts("sequence_splits", to.sequence_splits, most_splits, 2);
   from.names("split", splits, &split_name, to.splits);
   from.count("keep", to.keep, to.keep, 1, most_kept, keep);
   from.finish();
+  require_two_matrices(from, to, training_job.model);
   return to;
 }
 

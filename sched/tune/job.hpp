@@ -57,7 +57,9 @@ struct profile {
 
 struct space {
   std::vector<std::int32_t> tp, pp, vpp, cp, ep, micro_batch;
-  std::vector<std::int32_t> dp;  // empty: whatever is left
+  std::vector<std::int32_t> tp_x = {0};                // 0: matrices cut one way
+  std::vector<std::int32_t> sequence_splits = {2, 4};  // of SEQ1F1B
+  std::vector<std::int32_t> dp;                        // empty: whatever is left
   std::vector<velo_tuning_recompute> recompute;
   std::vector<velo_schedule_kind> kinds;
   std::vector<velo_tuning_split> splits;

@@ -1,12 +1,13 @@
 // Computes the costs of layers. Names: n is the number of a micro-batch's tokens on a rank before
-// tensor parallelism, t the number of ranks that share tensors.
+// tensor parallelism, t the number of ranks that share tensors, x and y those of its two
+// dimensions; with one dimension x is t and y is 1.
 #include "sched/tune/layer_costs.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "sched/tune/context_cost.hpp"
+#include "sched/tune/exchange_seconds.hpp"
+#include "sched/tune/tensor_exchange.hpp"
 
 namespace velo::sched::tune {
 namespace {
@@ -14,56 +15,17 @@ namespace {
 constexpr double element = 2;           // bytes of an activation
 constexpr double flash_backward = 2.5;  // of the forward's operations
 
-struct link {
-  double rate, latency;
-};
-
-// The slowest step of a ring over ranks `stride` apart. Between nodes every member in a node adds
-// its own network link.
-link link_of(const profile& of, std::int64_t size, std::int64_t stride) {
-  if (size * stride <= of.per_node) return {of.intra_rate, of.intra_latency};
-  const std::int64_t members =
-      std::clamp<std::int64_t>(of.per_node / std::max<std::int64_t>(stride, 1), 1, size);
-  return {std::min(of.intra_rate, of.inter_rate * static_cast<double>(members)), of.inter_latency};
-}
-
-double hops(std::int64_t size) {
-  return std::ceil(std::log2(static_cast<double>(size)));
-}
-
-// The time of two all-to-alls of a pass, `bytes` each: links inside a node and between nodes work
-// in parallel.
-double all_to_all_seconds(const profile& of, std::int64_t size, double bytes) {
-  if (size == 1) return 0;
-  const auto all = static_cast<double>(size);
-  const auto in_node = static_cast<double>(std::min(size, of.per_node));
-  const bool far = size > of.per_node;
-  const double inside = bytes * (in_node - 1) / all / of.intra_rate;
-  const double outside = bytes * (all - in_node) / all / of.inter_rate;
-  return 2 * (std::max(inside, outside) + (far ? of.inter_latency : of.intra_latency));
-}
-
-// The time in which a rank exchanges `bytes` with the others, an equal part with each.
-double pairs_seconds(const profile& of, std::int64_t size, std::int64_t stride, double bytes) {
-  if (size * stride <= of.per_node) return bytes / of.intra_rate + of.intra_latency;
-  const auto others = static_cast<double>(size - 1);
-  const auto near = static_cast<double>(
-      std::clamp<std::int64_t>(of.per_node / std::max<std::int64_t>(stride, 1), 1, size) - 1);
-  const double inside = bytes * near / others / of.intra_rate;
-  return std::max(inside, bytes * (others - near) / others / of.inter_rate) + of.inter_latency;
-}
-
 struct widths {
-  explicit widths(const model& m, double t)
-      : hidden(static_cast<double>(m.hidden)),
-        heads(static_cast<double>(m.heads) / t),
+  widths(const model& m, double x, double y)
+      : hidden(static_cast<double>(m.hidden) / y),
+        heads(static_cast<double>(m.heads) / x),
         // A rank has at least one whole head.
-        kv_heads(m.kv_rank > 0 ? heads : std::max(static_cast<double>(m.kv_heads) / t, 1.0)),
+        kv_heads(m.kv_rank > 0 ? heads : std::max(static_cast<double>(m.kv_heads) / x, 1.0)),
         query(static_cast<double>(m.head_dim + m.rope_dim)),
         value(static_cast<double>(m.kv_rank > 0 ? m.value_dim : m.head_dim)),
         matrices(m.gated ? 3 : 2) {}
 
-  double hidden, heads, kv_heads;  // of a rank
+  double hidden, heads, kv_heads;  // of a rank, of its matrices
   double query, value;             // of a head
   double matrices;                 // of a feed-forward
 };
@@ -77,28 +39,36 @@ class builder {
         profile_(training_job.profile),
         input_bytes_(training_job.training.fp8 ? 1 : element),
         t_(layout.tp),
-        cp_(layout.cp),
+        x_(layout.ranks_x()),
+        y_(layout.ranks_y()),
+        in_two_(layout.in_two()),
+        splits_(layout.splits()),
+        cp_(layout.attention_ranks()),
         ep_(layout.ep),
         neighbors_(neighbors_of(layout)),
         slices_(std::max(layout.tp_slices, 1)),
         tokens_(layout.tokens),
         recompute_(layout.recompute),
-        // Tokens inside tensor-parallel blocks, and between them, where tokens are sharded.
+        // Tokens of a product, those between two matrices of a block, and those between blocks.
         n_(static_cast<double>(layout.micro_batch) *
-           static_cast<double>(training_job.training.sequence) / layout.cp),
-        between_(training_job.training.sequence_parallel ? n_ / t_ : n_),
-        w_(training_job.model, t_) {
+           static_cast<double>(training_job.training.sequence) / layout.cp / splits_),
+        inside_(n_ / y_),
+        between_(in_two_ || training_job.training.sequence_parallel ? n_ / x_ : n_),
+        w_(training_job.model, x_, y_) {
     if (cp_ > 1) share_sequence(layout);
   }
 
   const context_use& context() const { return use_; }
+  const tensor_use& tensor() const { return moved_; }
+  // Bytes of the widest product of a block, before it is summed along y.
+  double widest() const { return in_two_ && y_ > 1 ? n_ * element * widest_ : 0; }
   double context_buffers() const { return context_.buffers; }
 
   layer_cost dense() {
     begin();
     attention();
     gather_and_scatter();
-    whole_feed_forward(static_cast<double>(m_.ffn_hidden) / t_);
+    whole_feed_forward(static_cast<double>(m_.ffn_hidden) / x_);
     norm_output();  // input of the feed-forward
     gather_and_scatter();
     return layer();
@@ -129,9 +99,15 @@ class builder {
 
   layer_cost output() {
     begin();
-    const double logits = n_ * static_cast<double>(m_.vocabulary) / t_;
+    const double symbols = static_cast<double>(m_.vocabulary) / x_, logits = inside_ * symbols;
     cached_.parameters = w_.hidden + (m_.tied_embeddings ? 0 : table());
-    product(n_, w_.hidden, static_cast<double>(m_.vocabulary) / t_);
+    product(n_, w_.hidden, symbols);
+    if (in_two_) {  // scattered along y; gathered for either gradient
+      const double seconds = collective_seconds(profile_, y_, x_, n_ * element * symbols);
+      cached_.forward += seconds;
+      cached_.input += seconds;
+      cached_.weight += seconds;
+    }
     kept(2 * between_ * element * w_.hidden);  // of the norm and of the product
     kept(4 * logits);                          // float32
     element_wise();
@@ -142,11 +118,12 @@ class builder {
  private:
   void begin() {
     cached_ = {};
+    moved_ = {};
     compute_ = all_to_all_ = remade_core_ = remade_activation_ = remade_cheap_ = 0;
     core_bytes_ = activation_bytes_ = cheap_bytes_ = 0;
   }
 
-  double table() const { return w_.hidden * static_cast<double>(m_.vocabulary) / t_; }
+  double table() const { return w_.hidden * static_cast<double>(m_.vocabulary) / x_; }
 
   // narrow: 8 bits if the training says so; for all products but output and router.
   double product(double rows, double inner, double columns, double copies = 1,
@@ -186,10 +163,20 @@ class builder {
     else
       first_product_ = project(w_.hidden, query + key + value);
     last_product_ = project(out, w_.hidden);
-    kept(n_ * (element * (query + key + value) + input_bytes_ * out));
+    first_width_ = query + key + value;
+    last_width_ = out;
+    kept(inside_ * (element * (query + key + value) + input_bytes_ * out));
+    if (splits_ > 1) share_keys(key + value);
     cached_.parameters += 2 * w_.hidden;
     if (m_.dropout) kept(2 * between_ * w_.hidden);  // masks
     core();
+  }
+
+  // Keys and values exist from a micro-batch's first split to its last, and their gradients back to
+  // the first: more than its splits hold each at a time. Neither is made again.
+  void share_keys(double columns) {
+    keys_bytes_ = inside_ * element * columns;
+    cached_.shared = (2 * splits_ - 1) * keys_bytes_;
   }
 
   double project(double inner, double columns) {
@@ -223,9 +210,9 @@ class builder {
     cached_.input += flash_backward * seconds;
     compute_ += (1 + flash_backward) * seconds;
     if (m_.flash_attention) {
-      kept(n_ * 4 * w_.heads);  // the logarithm of each row's sum
+      kept(inside_ * 4 * w_.heads);  // the logarithm of each row's sum
     } else {
-      core_bytes_ = n_ * w_.heads * s * (m_.dropout ? 2 * element + 1 : element);
+      core_bytes_ = inside_ * w_.heads * s * (m_.dropout ? 2 * element + 1 : element);
       kept(core_bytes_);
       remade_core_ = seconds + 2 * core_bytes_ / profile_.memory_rate;
     }
@@ -239,14 +226,14 @@ class builder {
   }
 
   static std::int32_t neighbors_of(const full_layout& layout) {
-    if (layout.cp_algorithm == VELO_SEQUENCE_ULYSSES) return layout.cp;
+    if (layout.cp_algorithm == VELO_SEQUENCE_ULYSSES) return layout.attention_ranks();
     return layout.cp_algorithm == VELO_SEQUENCE_HYBRID ? layout.cp_ulysses : 1;
   }
 
   // The price of the plan for all sequences of a micro-batch.
   void share_sequence(const full_layout& layout) {
     context_ = context_cost_of({layout.cp_algorithm, cp_, neighbors_, job_.training.sequence,
-                                m_.heads / t_, static_cast<std::int64_t>(w_.kv_heads), w_.query,
+                                m_.heads / x_, static_cast<std::int64_t>(w_.kv_heads), w_.query,
                                 w_.value, element});
     for (auto* pass : {&context_.forward, &context_.gradient})
       for (context_phase& one : *pass) {
@@ -274,9 +261,9 @@ class builder {
   }
 
   double exchange_seconds(const context_phase& of) const {
-    if (of.way == context_way::all) return pairs_seconds(profile_, cp_, t_, of.bytes);
-    if (of.way == context_way::neighbors) return pairs_seconds(profile_, neighbors_, t_, of.bytes);
-    const link over = link_of(profile_, cp_ / neighbors_, std::int64_t{t_} * neighbors_);
+    if (of.way == context_way::all) return pairs_seconds(profile_, cp_, x_, of.bytes);
+    if (of.way == context_way::neighbors) return pairs_seconds(profile_, neighbors_, x_, of.bytes);
+    const link over = link_of(profile_, cp_ / neighbors_, std::int64_t{x_} * neighbors_);
     return of.bytes / over.rate + over.latency;
   }
 
@@ -285,7 +272,9 @@ class builder {
     const double outer = m_.gated ? 2 : 1;
     first_product_ = product(rows, w_.hidden, outer * width, copies, true);
     last_product_ = product(rows, width, w_.hidden, copies, true);
-    const double one = rows * input_bytes_ * width;
+    first_width_ = outer * width;
+    last_width_ = width;
+    const double one = rows / y_ * input_bytes_ * width;
     kept((outer + 1) * one);
     activation_bytes_ += one;
     const double seconds = (outer + 1) * one / profile_.memory_rate;
@@ -341,6 +330,7 @@ class builder {
   // A gather before the block that was just made and a scatter behind it, in the forward and in the
   // backward, where they change places. Without sequence parallelism one sum is next to a product.
   void gather_and_scatter() {
+    if (in_two_) return exchange_both_ways();
     double seconds = 0;
     if (job_.training.sequence_parallel || slices_ == 1)
       seconds = exposed_beside(first_product_, 1) + exposed_beside(last_product_, 1);
@@ -359,6 +349,15 @@ class builder {
     const double moved =
         collective_seconds(profile_, t_, 1, bytes) + (exchanges * slices_ - 1) * latency;
     return moved / slices_ + std::max(moved - product, 0.0) * (slices_ - 1) / slices_;
+  }
+
+  void exchange_both_ways() {
+    const tensor_use use = exchanged_both_ways(
+        profile_, {x_, y_, n_ * element, between_, w_.hidden, first_width_, last_width_});
+    cached_.forward += use.forward_seconds * (1 - profile_.tp_overlap);
+    cached_.input += use.gradient_seconds * (1 - profile_.tp_overlap);
+    moved_ += use;
+    widest_ = std::max({widest_, first_width_, last_width_});
   }
 
   void element_wise() {
@@ -385,7 +384,7 @@ class builder {
         remake(cheap_bytes_, remade_cheap_);
         break;
       case VELO_TUNING_RECOMPUTE_FULL:
-        remake(cached_.kept - between_ * element * w_.hidden, cached_.forward);
+        remake(cached_.kept - between_ * element * w_.hidden - keys_bytes_, cached_.forward);
         break;
       default:
         break;
@@ -403,19 +402,25 @@ class builder {
   const model& m_;
   const profile& profile_;
   const double input_bytes_;  // of an element that a product keeps
-  const std::int32_t t_, cp_, ep_, neighbors_, slices_;
+  const std::int32_t t_, x_, y_;
+  const bool in_two_;
+  const std::int32_t splits_, cp_, ep_, neighbors_, slices_;
   const rearrange tokens_;
   const velo_tuning_recompute recompute_;
-  const double n_, between_;
+  const double n_, inside_, between_;
   const widths w_;
 
   context_cost context_;
   context_use use_;
+  tensor_use moved_;
   layer_cost cached_;
   double compute_ = 0, all_to_all_ = 0;
   double core_bytes_ = 0, activation_bytes_ = 0, remade_core_ = 0, remade_activation_ = 0;
   double cheap_bytes_ = 0, remade_cheap_ = 0;
   double first_product_ = 0, last_product_ = 0;  // seconds, of the block made last
+  double first_width_ = 0, last_width_ = 0;      // of their outputs and inputs on a rank
+  double widest_ = 0;                            // of all blocks
+  double keys_bytes_ = 0;                        // of a split's keys and values
 };
 
 }  // namespace
@@ -427,6 +432,7 @@ layer_cost& layer_cost::operator+=(const layer_cost& more) {
   hidden += more.hidden;
   kept += more.kept;
   remade = std::max(remade, more.remade);
+  shared += more.shared;
   parameters += more.parameters;
   expert_parameters += more.expert_parameters;
   return *this;
@@ -440,27 +446,23 @@ bool layer_costs::covers(const layer_costs& other) const {
   return each(dense, other.dense) && each(moe, other.moe) && gathered_bytes <= other.gathered_bytes;
 }
 
-double collective_seconds(const profile& of, std::int64_t size, std::int64_t stride, double bytes) {
-  if (size == 1) return 0;
-  const link over = link_of(of, size, stride);
-  const auto all = static_cast<double>(size);
-  return bytes * (all - 1) / all / over.rate + hops(size) * over.latency;
-}
-
 layer_costs layer_costs_of(const job& training_job, const full_layout& layout) {
   builder make(training_job, layout);
   layer_costs result;
   result.context = make.context();
   result.dense = make.dense();
+  result.tensor = make.tensor();
   if (training_job.model.experts > 0) result.moe = make.moe();
   result.embedding = make.embedding();
   result.output = make.output();
 
   const model& m = training_job.model;
   const double n = static_cast<double>(layout.micro_batch) *
-                   static_cast<double>(training_job.training.sequence) / layout.cp;
+                   static_cast<double>(training_job.training.sequence) / layout.cp /
+                   layout.splits();
   const double whole = n * element * static_cast<double>(m.hidden);
-  result.message_bytes = training_job.training.sequence_parallel ? whole / layout.tp : whole;
+  const bool cuts_rows = training_job.training.sequence_parallel || layout.in_two();
+  result.message_bytes = cuts_rows ? whole / layout.tp : whole;
   const std::int64_t below = std::int64_t{layout.tp} * layout.cp * layout.dp;
   const link over = link_of(training_job.profile, layout.pp, below);
   // A message uses one link.
@@ -469,54 +471,12 @@ layer_costs layer_costs_of(const job& training_job, const full_layout& layout) {
                           : training_job.profile.inter_rate;
   result.message_seconds = result.message_bytes / rate + over.latency;
 
-  if (layout.tp > 1) result.gathered_bytes += whole;
+  if (layout.tp > 1) result.gathered_bytes += whole / layout.ranks_y() + make.widest();
   result.gathered_bytes += make.context_buffers();
   if (layout.ep > 1)
     result.gathered_bytes +=
         2 * whole / layout.tp * static_cast<double>(m.active) * training_job.training.imbalance;
   return result;
-}
-
-namespace {
-
-// A layout with everything on one rank.
-velo_tuning_layout uncut() {
-  velo_tuning_layout one{};
-  one.tp = one.pp = one.vpp = one.dp = one.cp = one.ep = one.micro_batch = 1;
-  return one;
-}
-
-// A job whose seconds are operations.
-job counted(const model& of) {
-  job alone;
-  alone.model = of;
-  alone.profile.matmul_flops = alone.profile.attention_flops = 1;
-  alone.profile.memory_rate = std::numeric_limits<double>::infinity();
-  return alone;
-}
-
-}  // namespace
-
-double parameters_of(const model& of) {
-  job alone = counted(of);
-  alone.training.sequence = 1;
-  const layer_costs all = layer_costs_of(alone, uncut());
-  double sum = all.embedding.parameters + all.output.parameters;
-  for (std::int64_t i = 0; i < of.layers; ++i) {
-    const layer_cost& layer = all.layer(of, i);
-    sum += layer.parameters + layer.expert_parameters;
-  }
-  return sum;
-}
-
-double operations_of(const job& training_job) {
-  job alone = counted(training_job.model);
-  alone.training.sequence = training_job.training.sequence;
-  const layer_costs all = layer_costs_of(alone, uncut());
-  double forward = all.output.forward;
-  for (std::int64_t i = 0; i < training_job.model.layers; ++i)
-    forward += all.layer(training_job.model, i).forward;
-  return 3 * forward * static_cast<double>(training_job.training.global_batch);
 }
 
 }  // namespace velo::sched::tune

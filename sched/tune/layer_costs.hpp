@@ -12,6 +12,12 @@
 // its sequence plan does (sched/tune/context_cost.hpp), of each step's exchange as much as it takes
 // longer than the step's scores; experts get their tokens by two all-to-alls.
 //
+// In two dimensions, tp = X * Y, matrices exchange what sched/tune/tensor_exchange.hpp says, and
+// the Y ranks that cut the hidden dimension are further ranks of the context.
+//
+// A layout with splits of sequences has the costs of one split: of its tokens, whose queries see
+// half of the sequence on average. `shared` is what the splits of a micro-batch have together.
+//
 // In slices an exchange of tensor parallelism travels while the product next to it computes. Of T
 // seconds beside a product of P, in s slices, T / s are exposed, the first or the last slice's, and
 // (T - P) (s - 1) / s where the product is the shorter; each slice has a message's latency.
@@ -23,6 +29,7 @@
 
 #include "sched/tune/full_layout.hpp"
 #include "sched/tune/job.hpp"
+#include "sched/tune/tensor_exchange.hpp"
 
 namespace velo::sched::tune {
 
@@ -32,6 +39,7 @@ struct layer_cost {
   double hidden = 0;                          // seconds of experts' all-to-alls that an FB hides
   double kept = 0;                            // bytes of activations
   double remade = 0;                          // bytes that a backward recomputes, at most at a time
+  double shared = 0;                          // bytes of keys that splits of a sequence share
   double parameters = 0;                      // of a rank, but for experts
   double expert_parameters = 0;
 
@@ -50,6 +58,7 @@ struct context_use {
 struct layer_costs {
   layer_cost dense, moe, embedding, output;
   context_use context;
+  tensor_use tensor;
   double message_bytes = 0;    // from stage to stage
   double message_seconds = 0;  // the same in time
   double gathered_bytes = 0;   // buffers of tensor, context and expert parallelism
@@ -63,10 +72,6 @@ struct layer_costs {
 };
 
 layer_costs layer_costs_of(const job& training_job, const full_layout& layout);
-
-// The time of a ring or a tree over `size` ranks that lie `stride` apart, in which every rank gets
-// or gives `bytes` of the others.
-double collective_seconds(const profile& of, std::int64_t size, std::int64_t stride, double bytes);
 
 // The parameters of the whole model, and the operations that a step needs.
 double parameters_of(const model& of);

@@ -58,7 +58,8 @@ std::shared_ptr<const order> make(const velo_schedule_desc& desc, const costs& g
                                   std::int64_t most) {
   auto result = std::make_shared<order>();
   try {
-    const std::int64_t actions = std::int64_t{3} * desc.ranks * desc.chunks * desc.microbatches;
+    const std::int64_t actions =
+        std::int64_t{3} * desc.ranks * desc.chunks * desc.microbatches * std::max(desc.splits, 1);
     if (actions > most)
       core::fail(VELO_ERR_ARGUMENT, "desc.microbatches", core::concat("at most ", most, " actions"),
                  core::number(actions));
@@ -115,11 +116,14 @@ std::shared_ptr<const order> find_order(const velo_tuning_layout& layout, const 
 }
 
 std::shared_ptr<const order> orders::get(velo_schedule_kind kind, std::int32_t ranks,
-                                         std::int32_t chunks, std::int32_t microbatches) {
-  const key wanted(kind, ranks, chunks, microbatches);
+                                         std::int32_t chunks, std::int32_t microbatches,
+                                         std::int32_t splits) {
+  const key wanted(kind, ranks, chunks, microbatches, splits);
   if (const auto found = cached_.find(wanted); found != cached_.end()) return found->second;
 
-  auto result = make(desc_of(kind, ranks, chunks, microbatches), {}, most_actions);
+  velo_schedule_desc desc = desc_of(kind, ranks, chunks, microbatches);
+  if (splits > 1) desc.splits = splits;
+  auto result = make(desc, {}, most_actions);
   if (bytes_ + result->bytes() > room_) {
     cached_.clear();
     bytes_ = 0;

@@ -48,10 +48,11 @@ class orders {
 
   // The order stays cached until others need the room.
   std::shared_ptr<const order> get(velo_schedule_kind kind, std::int32_t ranks, std::int32_t chunks,
-                                   std::int32_t microbatches);
+                                   std::int32_t microbatches, std::int32_t splits = 1);
 
  private:
-  using key = std::tuple<velo_schedule_kind, std::int32_t, std::int32_t, std::int32_t>;
+  using key =
+      std::tuple<velo_schedule_kind, std::int32_t, std::int32_t, std::int32_t, std::int32_t>;
   const std::size_t room_;
   std::size_t bytes_ = 0;
   std::map<key, std::shared_ptr<const order>> cached_;

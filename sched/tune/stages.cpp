@@ -7,6 +7,7 @@
 #include "core/round_up.hpp"
 #include "sched/pipeline/kinds.hpp"
 #include "sched/schedule/schedule.hpp"
+#include "sched/tune/exchange_seconds.hpp"
 
 namespace velo::sched::tune {
 namespace {
@@ -45,8 +46,9 @@ std::int64_t expert_sharers(const velo_tuning_layout& layout) {
 
 }  // namespace
 
-std::int64_t sequence_parts(const training& of, const velo_tuning_layout& layout) {
-  return of.sequence_parallel ? std::int64_t{layout.tp} * layout.cp : layout.cp;
+std::int64_t sequence_parts(const training& of, const full_layout& layout) {
+  const std::int64_t parts = of.sequence_parallel || layout.in_two() ? layout.tp : 1;
+  return parts * layout.cp * layout.splits();
 }
 
 std::vector<std::int32_t> split_layers(const model& of, const layer_costs& costs,
@@ -105,7 +107,7 @@ placement placement_in(const schedule& rows) {
   return all;
 }
 
-double least_seconds(const velo_tuning_layout& layout, const layer_costs& costs,
+double least_seconds(const full_layout& layout, const layer_costs& costs,
                      const std::vector<layer_cost>& stages, const placement& of) {
   const bool whole = row_of(layout.kind).has(whole_backward);
   const bool pairs = row_of(layout.kind).has(fuses);
@@ -117,7 +119,7 @@ double least_seconds(const velo_tuning_layout& layout, const layer_costs& costs,
       const layer_cost& one = stages[core::at(s)];
       work += one.seconds() - (pairs ? one.hidden : 0);
     }
-    least = std::max(least, delay + work * layout.microbatches);
+    least = std::max(least, delay + work * layout.units());
     const layer_cost& first = stages[core::at(rank)];
     delay += first.forward + costs.message_seconds;
     if (whole) delay += first.input + first.weight + costs.message_seconds;
@@ -167,8 +169,8 @@ step_end end_of(const job& training_job, const velo_tuning_layout& layout,
   return longest;
 }
 
-rank_memory memory_of(const job& training_job, const velo_tuning_layout& layout,
-                      const layer_costs& costs, const std::vector<layer_cost>& stages,
+rank_memory memory_of(const job& training_job, const full_layout& layout, const layer_costs& costs,
+                      const std::vector<layer_cost>& stages,
                       const std::vector<std::int32_t>& layers,
                       const std::vector<std::int32_t>& own) {
   const training& t = training_job.training;
@@ -201,11 +203,12 @@ rank_memory memory_of(const job& training_job, const velo_tuning_layout& layout,
   }
   result.gradients = summed * static_cast<double>(t.gradient_bytes);
   result.optimizer = updated * static_cast<double>(t.optimizer_bytes);
-  result.workspace = p.workspace_bytes + sum.remade;
+  result.workspace = p.workspace_bytes + sum.remade + sum.shared;
 
   const bool shared =
       sharers(layout) > 1 || (sum.expert_parameters > 0 && expert_sharers(layout) > 1);
-  const int groups = (layout.tp > 1) + (layout.pp > 1) + (layout.cp > 1) + (layout.ep > 1) + shared;
+  const int groups = (layout.ranks_x() > 1) + (layout.ranks_y() > 1) + (layout.pp > 1) +
+                     (layout.attention_ranks() > 1) + (layout.ep > 1) + shared;
   result.communication = costs.gathered_bytes + groups * p.group_bytes +
                          (layout.pp > 1 ? 4 * costs.message_bytes : 0) +
                          (shared ? 2 * p.bucket_bytes : 0);

@@ -10,7 +10,7 @@
 namespace velo::sched::tune {
 
 // The number of equal parts into which a layout cuts a sequence.
-std::int64_t sequence_parts(const training& of, const velo_tuning_layout& layout);
+std::int64_t sequence_parts(const training& of, const full_layout& layout);
 
 // The layers of each stage, or none if there is no such split. Even: as many in each, or one fewer
 // in the first and the last. Balanced: among contiguous splits with a layer in every stage but the
@@ -29,7 +29,7 @@ placement placement_in(const schedule& rows);
 
 // A lower bound of any simulation of the layout's pipeline: the busiest rank's work behind the
 // shortest delay until its first input and, if gradients come whole, before the delay back.
-double least_seconds(const velo_tuning_layout& layout, const layer_costs& costs,
+double least_seconds(const full_layout& layout, const layer_costs& costs,
                      const std::vector<layer_cost>& stages, const placement& of);
 
 struct step_end {
@@ -40,8 +40,8 @@ step_end end_of(const job& training_job, const velo_tuning_layout& layout,
                 const std::vector<layer_cost>& stages, const placement& of);
 
 // The memory of the rank with the stages `own`, without activations.
-rank_memory memory_of(const job& training_job, const velo_tuning_layout& layout,
-                      const layer_costs& costs, const std::vector<layer_cost>& stages,
+rank_memory memory_of(const job& training_job, const full_layout& layout, const layer_costs& costs,
+                      const std::vector<layer_cost>& stages,
                       const std::vector<std::int32_t>& layers,
                       const std::vector<std::int32_t>& own);
 

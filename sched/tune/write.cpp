@@ -43,6 +43,10 @@ constexpr const char* formulas[] = {
     "attention: causal, half of the scores; backward 2.5 times the forward (Dao 2023)",
     "tensor parallelism gathers and scatters before and behind attention and feed-forward "
     "(Korthikanti et al. 2022)",
+    "tp_x, two dimensions of tensor ranks: each product gathers its rows over one and scatters its "
+    "sum over the other, gradients gather the inputs of products again, norms sum over tp_y, "
+    "nothing "
+    "is in slices; ranks along y are further ranks of cp",
     "tp_slices: an exchange of T seconds beside a product of P, in s slices, is exposed for T / s, "
     "and for (T - P) (s - 1) / s where P is the shorter; each slice has its latency; one slice "
     "beyond a node",
@@ -58,6 +62,9 @@ constexpr const char* formulas[] = {
     "the pipeline's time is simulated action by action; messages do not wait for each other",
     "orders of zbh2, zbv-greedy and auto: searched for stages of one cost times a share by their "
     "time, within the memory that is left",
+    "seq1f1b: every split takes the mean of all splits of its sequence; a micro-batch's keys, "
+    "values "
+    "and their gradients lie beside the splits, in the workspace",
     "a step is pipeline + gradients + optimizer; nothing else takes time or memory"};
 
 std::string fixed(double value, int digits) {
@@ -122,16 +129,18 @@ std::string cp_algorithm_text(const full_layout& layout) {
   return layout.cp_ulysses == 0 ? name : name + "-" + std::to_string(layout.cp_ulysses);
 }
 constexpr std::size_t usual_words = 3;  // the others stay out of tables where no plan has any
-std::array<std::string, 6> words_of(const full_layout& layout) {
+std::array<std::string, 8> words_of(const full_layout& layout) {
   return {name_or_nothing(layout.recompute, &recompute_name),
           name_or_nothing(layout.kind, &name_of),
           name_or_nothing(layout.split, &split_name),
           cp_algorithm_text(layout),
           layout.tp_slices > 1 ? std::to_string(layout.tp_slices) : "",
-          layout.tokens == rearrange::index ? "" : rearrange_name(layout.tokens)};
+          layout.tokens == rearrange::index ? "" : rearrange_name(layout.tokens),
+          layout.tp_x > 0 ? std::to_string(layout.tp_x) : "",
+          layout.sequence_splits > 0 ? std::to_string(layout.sequence_splits) : ""};
 }
-constexpr const char* word_names[] = {"recompute",    "schedule",  "split",
-                                      "cp_algorithm", "tp_slices", "token_rearrange"};
+constexpr const char* word_names[] = {"recompute", "schedule",        "split", "cp_algorithm",
+                                      "tp_slices", "token_rearrange", "tp_x",  "sequence_splits"};
 
 // The text of a layout, "tp 8, pp 2, .."; open members are omitted.
 std::string layout_text(const full_layout& layout) {
@@ -145,10 +154,11 @@ std::string layout_text(const full_layout& layout) {
   return all;
 }
 
-std::string heads_text(const model& of, std::int32_t tp) {
-  std::string all = core::concat("tp ", tp, " does not divide ", of.heads, " heads, ", of.kv_heads,
-                                 " of keys, or feed-forwards of ", of.ffn_hidden)
-                        .buffer;
+std::string heads_text(const model& of, const full_layout& l) {
+  std::string all =
+      core::concat(l.in_two() ? "tp_x " : "tp ", l.ranks_x(), " does not divide ", of.heads,
+                   " heads, ", of.kv_heads, " of keys, or feed-forwards of ", of.ffn_hidden)
+          .buffer;
   if (of.shared_hidden > 0) all += " and " + std::to_string(of.shared_hidden);
   return all;
 }
@@ -270,6 +280,8 @@ void write_layout(core::json_writer& to, const full_layout& layout, bool has_exp
   if (layout.cp_algorithm >= 0) to.member("cp_algorithm", cp_algorithm_name(layout.cp_algorithm));
   if (layout.cp_ulysses > 0) to.member("cp_ulysses", layout.cp_ulysses);
   if (layout.tp_slices > 0) to.member("tp_slices", layout.tp_slices);
+  if (layout.tp_x > 0) to.member("tp_x", layout.tp_x);
+  if (layout.sequence_splits > 0) to.member("sequence_splits", layout.sequence_splits);
   if (has_experts) to.member("token_rearrange", rearrange_name(layout.tokens));
   to.end();
 }
@@ -280,6 +292,13 @@ void write_context(core::json_writer& to, const context_use& of) {
   to.member("gradient_bytes", of.gradient_bytes).member("kept_bytes", of.kept_bytes);
   to.member("forward_exposed_seconds", of.forward_exposed);
   to.member("gradient_exposed_seconds", of.gradient_exposed).end();
+}
+
+// What its matrices exchange, where they are cut both ways.
+void write_tensor(core::json_writer& to, const tensor_use& of) {
+  to.object().member("forward_bytes", of.forward_bytes);
+  to.member("gradient_bytes", of.gradient_bytes).member("forward_seconds", of.forward_seconds);
+  to.member("gradient_seconds", of.gradient_seconds).end();
 }
 
 // The arguments of velo_schedule_create for the same order.
@@ -297,8 +316,9 @@ void write_plan(core::json_writer& to, const job& training_job, const plan& of) 
   to.member("gradient_seconds", of.gradients).member("optimizer_seconds", of.optimizer);
   to.member("bubble", of.bubble).member("tokens_per_second", of.tokens_per_second);
   to.member("utilization", of.utilization);
-  if (of.layout.cp > 1)
-    write_context(to.key("context"), layer_costs_of(training_job, of.layout).context);
+  const layer_costs costs = layer_costs_of(training_job, of.layout);
+  if (of.layout.attention_ranks() > 1) write_context(to.key("context"), costs.context);
+  if (of.layout.in_two()) write_tensor(to.key("tensor"), costs.tensor);
   if (is_searched(of.layout.kind)) write_demand(to.key("order"), of.searched);
   to.key("stage_layers").array();
   for (const auto layers : of.stage_layers) to.value(layers);
@@ -330,11 +350,11 @@ std::string ways_text(const full_layout& layout) {
 
 std::string reason_of(const tuning& from, const rejection& rejected) {
   const job& j = from.of;
-  const velo_tuning_layout& l = rejected.layout;
+  const full_layout& l = rejected.layout;
   switch (rejected.code) {
     case VELO_TUNING_REASON_HEADS:
       if (!rejected.text.empty()) return rejected.text;
-      return heads_text(j.model, l.tp);
+      return heads_text(j.model, l);
     case VELO_TUNING_REASON_RANKS:
       return core::concat("tp * cp * pp = ", std::int64_t{l.tp} * l.cp * l.pp, " does not divide ",
                           j.accelerators, " accelerators")
@@ -346,7 +366,8 @@ std::string reason_of(const tuning& from, const rejection& rejected) {
                           " does not divide a batch of ", j.training.global_batch)
           .buffer;
     case VELO_TUNING_REASON_SEQUENCE:
-      return core::concat(j.training.sequence_parallel ? "tp * cp" : "cp", " = ",
+      return core::concat(j.training.sequence_parallel || l.in_two() ? "tp * cp" : "cp",
+                          l.sequence_splits > 0 ? " * sequence_splits = " : " = ",
                           sequence_parts(j.training, l), " does not divide sequences of ",
                           j.training.sequence)
           .buffer;

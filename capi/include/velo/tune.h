@@ -6,12 +6,13 @@
  * is a layout: tensor, pipeline, context and expert parallel sizes, chunks a pipeline rank holds,
  * micro-batch, what is recomputed, the order of the pipeline (schedule.h), how layers are split
  * over stages, how ranks share attention (sequence_plan.h), slices of products that overlap with
- * their exchange, and how tokens get to their experts. The last three are fields of a plan and of a
- * rejection; the others are fields of its velo_tuning_layout. A candidate either becomes a plan,
- * priced by the simulator of schedules and with memory itemised by rank, or is rejected with a
- * reason. examples/tune/README.md lists keys, units, defaults and formulas; VELO_TUNING_ASSUMPTIONS
- * repeats them, and VELO_TUNING_JSON has, of an order that a search found, the cap and the costs
- * with which velo_schedule_create makes it again.
+ * their exchange, how tokens get to their experts, tensor ranks in two dimensions, and splits of
+ * sequences. The last five are fields of a plan and of a rejection; the others are fields of its
+ * velo_tuning_layout. A candidate either becomes a plan, priced by the simulator of schedules and
+ * with memory itemised by rank, or is rejected with a reason. examples/tune/README.md lists keys,
+ * units, defaults and formulas; VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has, of
+ * an order that a search found, the cap and the costs with which velo_schedule_create makes it
+ * again.
  *
  * Nothing is measured or run: a plan is as good as its profile.
  *
@@ -59,12 +60,13 @@ enum {
 /* Why a candidate is no plan. */
 typedef int32_t velo_tuning_reason;
 enum {
-  VELO_TUNING_REASON_HEADS = 1,    /* tp does not divide the heads of attention, or tensors */
+  VELO_TUNING_REASON_HEADS = 1,    /* tp, tp_x or tp / tp_x does not divide the heads of attention,
+                                      tensors or tp */
   VELO_TUNING_REASON_RANKS = 2,    /* tp * cp * pp does not divide the accelerators */
   VELO_TUNING_REASON_EXPERTS = 3,  /* ep does not divide the experts, or tp * cp * dp */
   VELO_TUNING_REASON_BATCH = 4,    /* dp * micro_batch does not divide the batch */
-  VELO_TUNING_REASON_SEQUENCE = 5, /* tp * cp, or cp without sequence parallelism, does not divide
-                                      the sequence */
+  VELO_TUNING_REASON_SEQUENCE = 5, /* tp * cp, or cp without sequence parallelism, or these times
+                                      the splits, does not divide the sequence */
   VELO_TUNING_REASON_LAYERS = 6,   /* layers do not divide into stages, or are fewer than those
                                       that need one: all but the first and the last */
   VELO_TUNING_REASON_SCHEDULE = 7, /* no schedule of the kind has this size, or this memory */
@@ -129,17 +131,19 @@ typedef struct velo_tuning_plan {
   double bubble;            /* part of pipeline_seconds that ranks idle, on average */
   double tokens_per_second; /* of all accelerators */
   double utilization;       /* operations that the model needs, over what accelerators could do */
-  velo_sequence_kind cp_algorithm; /* how ranks share attention; -1 where cp is 1 */
+  velo_sequence_kind cp_algorithm; /* how ranks share attention; -1 where cp * tp / tp_x is 1 */
   int32_t cp_ulysses;              /* neighbors of a hybrid that exchange heads; else 0 */
   int32_t tp_slices; /* slices in which a product overlaps with its exchange; 1: no overlap; 0
                         where tp is 1 */
   velo_tuning_rearrange token_rearrange; /* INDEX without experts */
+  int32_t tp_x;            /* of tp = tp_x * tp_y ranks in two dimensions; 0: in one */
+  int32_t sequence_splits; /* parts of each sequence that SEQ1F1B orders apart; else 0 */
 } velo_tuning_plan;
 
 #define VELO_TUNING_PLAN_INIT                                                                     \
   {                                                                                               \
     sizeof(velo_tuning_plan), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0                                                                                   \
+        0, 0, 0, 0, 0                                                                             \
   }
 
 /* Memory of a rank of a plan's pipeline, in bytes. */
@@ -163,14 +167,16 @@ typedef struct velo_tuning_rejection {
   velo_tuning_reason code;
   velo_tuning_layout layout;
   char reason[200];                /* a sentence */
-  velo_sequence_kind cp_algorithm; /* -1 where cp is 1 or the reason holds for any */
+  velo_sequence_kind cp_algorithm; /* -1 where a plan's is, or the reason holds for any */
   int32_t cp_ulysses;              /* neighbors of a hybrid that exchange heads; else 0 */
   int32_t tp_slices;               /* as a plan's; 0 where tp is 1 or the reason holds for any */
   velo_tuning_rearrange token_rearrange; /* as a plan's; INDEX where the reason holds for any */
+  int32_t tp_x;                          /* as a plan's */
+  int32_t sequence_splits;               /* as a plan's; 0 where the reason holds for any */
 } velo_tuning_rejection;
 
 #define VELO_TUNING_REJECTION_INIT \
-  { sizeof(velo_tuning_rejection), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0}, 0, 0, 0, 0 }
+  { sizeof(velo_tuning_rejection), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0}, 0, 0, 0, 0, 0, 0 }
 
 /* A text of a tuning. */
 typedef int32_t velo_tuning_format;

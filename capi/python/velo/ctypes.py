@@ -2046,6 +2046,8 @@ velo_tuning_plan._fields_ = [
     ("cp_ulysses", c_int32),
     ("tp_slices", c_int32),
     ("token_rearrange", c_int32),
+    ("tp_x", c_int32),
+    ("sequence_splits", c_int32),
 ]
 velo_tuning_plan._numbers_ = ("cp_algorithm", "token_rearrange")
 velo_tuning_memory._fields_ = [
@@ -2068,6 +2070,8 @@ velo_tuning_rejection._fields_ = [
     ("cp_ulysses", c_int32),
     ("tp_slices", c_int32),
     ("token_rearrange", c_int32),
+    ("tp_x", c_int32),
+    ("sequence_splits", c_int32),
 ]
 velo_tuning_rejection._numbers_ = ("code", "cp_algorithm", "token_rearrange")
 

@@ -33,6 +33,10 @@ TEST_CASE("pretrain trains with what velo tune prints") {
       R"("tp": [1], "cp": [2], "pp": [2], "kind": ["1f1b"], "cp_algorithm": ["all_gather"])",
       R"("tp": [1], "pp": [2], "kind": ["zbv"], "vpp": [2])",
       R"("tp": [2], "pp": [2], "kind": ["1f1b"], "split": ["balanced"], "recompute": ["full"])",
+      R"("tp": [4], "tp_x": [2], "cp": [1], "pp": [1], "cp_algorithm": ["all_gather"])",
+      R"("tp": [2], "tp_x": [1], "cp": [1], "pp": [2], "kind": ["1f1b"])",
+      R"("tp": [2], "tp_x": [2], "cp": [1], "pp": [2], "kind": ["seq1f1b"])",
+      R"("tp": [1], "cp": [1], "pp": [4], "kind": ["seq1f1b"], "sequence_splits": [8])",
       R"("tp": [1], "pp": [1], "cp": [1])"};
   for (const char* const search : searches) {
     INFO(search);

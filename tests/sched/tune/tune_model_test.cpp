@@ -1,6 +1,7 @@
 // Memory and costs of a tuning's parts, against published formulas and sums by hand.
 #include <numeric>
 
+#include "sched/tune/exchange_seconds.hpp"
 #include "sched/tune/orders.hpp"
 #include "tests/sched/schedules.hpp"
 #include "tests/sched/tune/tunings.hpp"

@@ -24,6 +24,9 @@ class pretrain_plan {
   }
 
   std::int64_t layout(const char* name) const { return json_integer_value(member(layout_, name)); }
+  // Tensor ranks that cut the heads, and all that share attention's rows.
+  std::int64_t ranks_x() const { return layout("tp_x") > 0 ? layout("tp_x") : layout("tp"); }
+  std::int64_t attention_ranks() const { return layout("cp") * layout("tp") / ranks_x(); }
   std::string word(const char* name) const { return text(layout_, name); }
   std::int64_t model(const char* name) const { return json_integer_value(config("model", name)); }
   std::int64_t training(const char* name) const {
@@ -71,9 +74,10 @@ std::string refusal(const pretrain_plan& of) {
   if (of.model("head_dim") % 2 != 0) return "its heads have an odd width";
   if (of.model("vocabulary") < symbols)
     return "its vocabulary is below " + std::to_string(symbols) + " symbols";
-  const std::int64_t tp = of.layout("tp");
-  if (tp > of.model("kv_heads") && (tp % of.model("kv_heads") != 0 || of.model("heads") % tp != 0))
-    return "tp exceeds kv_heads and is no multiple of it that divides heads";
+  const std::int64_t x = of.ranks_x();
+  if (x > of.model("kv_heads") && (x % of.model("kv_heads") != 0 || of.model("heads") % x != 0))
+    return std::string(of.layout("tp_x") > 0 ? "tp_x" : "tp") +
+           " exceeds kv_heads and is no multiple of it that divides heads";
   if (of.layout("tp_slices") > 1) return "it overlaps products with exchanges (tp_slices)";
   if (of.trains_with("fp8")) return "it trains in fp8";
   if (of.training("zero") > 1) return "it shares gradients (zero 2)";
@@ -111,12 +115,16 @@ void write_model(json_t* to, const pretrain_plan& of) {
 
 void write_parallel(json_t* to, const pretrain_plan& of) {
   for (const char* name : {"tp", "cp", "pp"}) set(to, name, of.layout(name));
-  if (of.layout("cp") > 1) set(to, "cp_algorithm", of.word("cp_algorithm"));
+  if (of.attention_ranks() > 1) set(to, "cp_algorithm", of.word("cp_algorithm"));
   if (of.layout("cp_ulysses") > 1) set(to, "cp_ulysses", of.layout("cp_ulysses"));
-  if (of.layout("tp") > 1) set(to, "sequence_parallel", of.trains_with("sequence_parallel"));
+  if (of.layout("tp_x") > 0 && of.layout("tp") > 1)
+    set(to, "tp_x", of.layout("tp_x"));  // which cuts rows, too
+  else if (of.layout("tp") > 1)
+    set(to, "sequence_parallel", of.trains_with("sequence_parallel"));
   if (of.layout("pp") == 1) return;
   set(to, "pipeline", of.word("schedule"));
   set(to, "vpp", of.layout("vpp"));
+  if (of.layout("sequence_splits") > 0) set(to, "sequence_splits", of.layout("sequence_splits"));
   const std::string empty = of.empty_places();
   if (!empty.empty()) set(to, "noop_layers", empty);
 }

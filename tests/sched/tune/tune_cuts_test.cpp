@@ -1,0 +1,176 @@
+// Tensor ranks in two dimensions and splits of sequences: sums by hand, and searches with them.
+#include "sched/tune/orders.hpp"
+#include "tests/core/fails.hpp"
+#include "tests/sched/tune/tunings.hpp"
+
+using namespace velo;
+using namespace velo::testing;
+using namespace velo::sched::tune;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr double tokens = 256, hidden = 256, inner = 1024, symbols = 4000, vectors = 2;  // bytes
+
+full_layout layout_of(std::int32_t tp, std::int32_t tp_x, std::int32_t splits = 0) {
+  full_layout made;
+  made.tp = tp;
+  made.pp = made.vpp = made.dp = made.cp = made.ep = made.micro_batch = made.microbatches = 1;
+  made.kind = VELO_SCHEDULE_1F1B;
+  made.tp_x = tp_x;
+  made.sequence_splits = splits;
+  made.tp_slices = tp > 1 ? 1 : 0;
+  if (made.attention_ranks() > 1) made.cp_algorithm = VELO_SEQUENCE_RING;
+  return made;
+}
+
+layer_costs costs_of(const full_layout& layout, const std::string& profile = "{}") {
+  return layer_costs_of(job_of(wanted().text(), profile), layout);
+}
+
+std::vector<std::string> texts_of(const tuning& found, velo_tuning_reason code) {
+  std::vector<std::string> all;
+  for (const rejection& one : found.rejections)
+    if (one.code == code) all.push_back(reason_of(found, one));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("matrices cut both ways exchange rows along x and products along y") {
+  // X = 2, Y = 2: a rank has a half of a gather's or a scatter's bytes from or for others.
+  const tensor_use use = costs_of(layout_of(4, 2)).tensor;
+  const double row = tokens * vectors, half = 0.5;
+  const double stream = row * hidden / 2 * half;
+  const double qkv = row * 3 * hidden / 2 * half, attended = row * hidden / 2 * half;
+  const double gates = row * 2 * inner / 2 * half, gated = row * inner / 2 * half;
+  const double norms = 4 * (tokens / 2 * 4) * half;  // two norms, a gather and a scatter each
+  CHECK(use.forward_bytes == 4 * stream + qkv + attended + gates + gated + norms);
+  CHECK(use.gradient_bytes == 6 * stream + qkv + 2 * attended + gates + 2 * gated + norms);
+}
+
+TEST_CASE("along y alone nothing of the stream is gathered, along x alone no product is summed") {
+  const double row = tokens * vectors, part = 3.0 / 4;
+  const tensor_use along_y = costs_of(layout_of(4, 1)).tensor;
+  CHECK(along_y.forward_bytes == row * (4 * hidden + 3 * inner) * part + 4 * tokens * 4 * part);
+  const tensor_use along_x = costs_of(layout_of(4, 4)).tensor;
+  CHECK(along_x.forward_bytes == 4 * row * hidden * part);
+  // Which is what one dimension exchanges, and takes as long.
+  const layer_costs one = costs_of(layout_of(4, 0)), x = costs_of(layout_of(4, 4));
+  CHECK(x.dense.forward == Approx(one.dense.forward));
+  CHECK(x.dense.kept == one.dense.kept);
+  CHECK(x.gathered_bytes == one.gathered_bytes);
+}
+
+TEST_CASE("weights and kept activations are cut by x and y, rows of attention by cp and y") {
+  const layer_costs one = costs_of(layout_of(4, 0)), two = costs_of(layout_of(4, 2));
+  CHECK(one.dense.parameters - two.dense.parameters == 2 * hidden / 2);  // gains
+  CHECK(two.embedding.parameters == hidden * symbols / 4);
+  CHECK(two.dense.kept - two.context.kept_bytes == one.dense.kept);
+  CHECK(two.output.kept == one.output.kept);
+  CHECK(two.message_bytes == one.message_bytes);
+  // A ring of two, of half of the heads: as many cells of a rank as of four parts of the heads.
+  CHECK(two.context.cells == Approx(4 * (256 * 257.0 / 2) / 2));
+  // All rows of the stream, the widest product, and the ring's buffers.
+  const double ring = two.gathered_bytes - tokens * vectors * (hidden / 2 + 2 * inner / 2);
+  CHECK(ring > 0);
+  CHECK(ring < tokens * vectors * 8 * hidden);
+}
+
+TEST_CASE("two dimensions win where one exchanges more, and go where one has too few heads") {
+  wanted one;
+  one.accelerators = 16;
+  one.model = R"("layers": 4, "hidden": 4096, "heads": 16, "kv_heads": 4, "ffn_hidden": 4096, )"
+              R"("vocabulary": 4000)";
+  one.training = R"("global_batch": 1, "sequence": 1024)";
+  const std::string search =
+      R"("tp": [16], "pp": [1], "cp": [1], "micro_batch": [1], "recompute": ["none"], )"
+      R"("split": ["even"], "tp_x": [0, 1, 2, 4, 8, 16])";
+  const char* profile =
+      R"({"per_node": 16, "intra_gb_per_s": 10, "intra_latency_us": 0, "layer_us": 0})";
+  one.search = search;
+  const tuning found = searched(one.text(), profile);
+  REQUIRE(found.plans.size() > 4);
+  CHECK(found.plans[0].layout.tp_x == 4);
+  CHECK_THAT(write_json(found), Contains("\"tp_x\": 4") && Contains("\"tensor\": {"));
+  CHECK_THAT(write_summary(found), Contains("tp_x"));
+
+  one.model = R"("layers": 4, "hidden": 512, "heads": 4, "ffn_hidden": 1024, "vocabulary": 4000)";
+  const tuning few = searched(one.text(), profile);
+  REQUIRE(!few.plans.empty());
+  for (const plan& each : few.plans) CHECK(each.layout.tp_x >= 1);
+  for (const plan& each : few.plans) CHECK(each.layout.tp_x <= 4);
+}
+
+TEST_CASE("a cut both ways that does not divide says what") {
+  wanted one;
+  one.model = R"("layers": 2, "hidden": 132, "heads": 2, "ffn_hidden": 64, "vocabulary": 100)";
+  one.search = R"("tp": [1, 8], "cp": [1], "pp": [1], "tp_x": [1, 2, 3, 4])";
+  const std::vector<std::string> found = texts_of(searched(one.text()), VELO_TUNING_REASON_HEADS);
+  for (const char* expected :
+       {"tp_x 2 does not divide tp 1", "tp_x 3 does not divide tp 8",
+        "tp / tp_x = 8 does not divide a hidden dimension of 132",
+        "tp_x 4 does not divide 2 heads, 2 of keys, or feed-forwards of 64"}) {
+    INFO(expected);
+    CHECK(std::count(found.begin(), found.end(), expected) > 0);
+  }
+  one.model += R"(, "moe": {"experts": 4, "active": 2, "hidden": 512})";
+  const call_record refused = thrown_by([&] { job_of(one.text()); });
+  CHECK(refused.argument == "config.search.tp_x");
+  CHECK_THAT(refused.expected, Contains("[0] where there are experts"));
+}
+
+TEST_CASE("a split has the costs of its tokens, and the keys of its sequence lie beside it") {
+  const char* profile = R"({"intra_latency_us": 0, "layer_us": 0, "memory_gb_per_s": 1000000})";
+  const layer_costs whole = costs_of(layout_of(1, 0), profile),
+                    split = costs_of(layout_of(1, 0, 4), profile);
+  CHECK(4 * split.dense.seconds() == Approx(whole.dense.seconds()));
+  CHECK(4 * split.dense.kept == whole.dense.kept);
+  CHECK(4 * split.message_bytes == whole.message_bytes);
+  CHECK(whole.dense.shared == 0);
+  // Keys and values of a sequence but for the split's own, and their gradients.
+  CHECK(split.dense.shared == (3 + 4) * (tokens / 4) * vectors * 2 * hidden);
+  full_layout again = layout_of(1, 0, 4);
+  again.recompute = VELO_TUNING_RECOMPUTE_FULL;
+  // The layer's input, and keys and values, which are not made again.
+  CHECK(costs_of(again).dense.kept == tokens / 4 * vectors * 3 * hidden);
+}
+
+TEST_CASE("seq1f1b holds P - 1 + S splits on the first rank, and waits less than 1f1b") {
+  wanted one;
+  one.training = R"("global_batch": 4, "sequence": 256)";
+  one.accelerators = 4;
+  one.search = R"("tp": [1], "cp": [1], "pp": [4], "micro_batch": [1], )"
+               R"("kind": ["1f1b", "seq1f1b"], "sequence_splits": [4, 3], )"
+               R"("recompute": ["none"], "split": ["even"])";
+  const char* profile = R"({"intra_latency_us": 0, "layer_us": 0, "memory_gb_per_s": 1000000, )"
+                        R"("intra_gb_per_s": 1000})";
+  const tuning found = searched(one.text(), profile);
+  REQUIRE(found.plans.size() == 2);
+  const plan& best = found.plans[0];
+  CHECK(best.layout.kind == VELO_SCHEDULE_SEQ1F1B);
+  CHECK(best.layout.sequence_splits == 4);
+  CHECK(best.bubble < found.plans[1].bubble);
+  const layer_costs costs = layer_costs_of(found.of, best.layout);
+  CHECK(best.memory[0].activations == (4 - 1 + 4) * 2 * costs.dense.kept);
+  CHECK(best.memory[1].workspace == 2.0 * (1 << 30) + 2 * costs.dense.shared);
+  CHECK(texts_of(found, VELO_TUNING_REASON_SEQUENCE) ==
+        std::vector<std::string>{"tp * cp * sequence_splits = 3 does not divide sequences of 256"});
+  // Ranks work as long as those of whole sequences.
+  CHECK(best.pipeline * (1 - best.bubble) ==
+        Approx(found.plans[1].pipeline * (1 - found.plans[1].bubble)));
+  CHECK_THAT(write_rejected(found), Contains("token_rearrange,tp_x,sequence_splits\n"));
+}
+
+TEST_CASE("seq1f1b is rejected where ranks share the rows of sequences, with their number") {
+  wanted one;
+  one.search = R"("tp": [1, 2], "cp": [1, 2], "pp": [2], "tp_x": [0, 1], "kind": ["seq1f1b"])";
+  const tuning found = searched(one.text());
+  for (const plan& each : found.plans) CHECK(each.layout.attention_ranks() == 1);
+  CHECK(!found.plans.empty());
+  const auto texts = texts_of(found, VELO_TUNING_REASON_SCHEDULE);
+  for (const char* ranks : {"2", "4"})
+    CHECK(std::count(texts.begin(), texts.end(),
+                     std::string("seq1f1b splits sequences, whose rows ") + ranks +
+                         " ranks share already") > 0);
+}
