@@ -106,6 +106,8 @@ velo::tensor_view decoder_layer::others(const pass& now, const buffer& kept_keys
 // The product of a matrix that is cut along its outputs: of rows of all tensor ranks.
 void decoder_layer::project(const pass& now, const linear& matrix, const velo::tensor_view& x,
                             const velo::tensor_view& y) const {
+  if (is_cut_one_way(now) && now.parallel.tensor.cuts_rows())
+    return matrix.forward_of_own(now.stream, now.parallel.tensor, x, y);
   const all_rows all(now, x);
   const summed_between products(now, y);
   matrix.forward(now.stream, all.view(), products.view());
@@ -115,27 +117,10 @@ void decoder_layer::project(const pass& now, const linear& matrix, const velo::t
 // The product of a matrix that is cut along its inputs: summed over the tensor ranks.
 void decoder_layer::return_to_stream(const pass& now, const linear& matrix,
                                      const velo::tensor_view& x, const velo::tensor_view& y) const {
+  if (is_cut_one_way(now)) return matrix.forward_to_own(now.stream, now.parallel.tensor, x, y);
   const all_between all(now, x);
   const summed_rows products(now, y);
   matrix.forward(now.stream, all.view(), products.view());
-  products.finish();
-}
-
-// The gradient of `project` to its rows; dy: of all tensor ranks.
-void decoder_layer::project_backward(const pass& now, const linear& matrix,
-                                     const velo::tensor_view& dy,
-                                     const velo::tensor_view& dx) const {
-  const summed_rows products(now, dx);
-  matrix.input_gradient(now.stream, dy, products.view());
-  products.finish();
-}
-
-// The gradient of `return_to_stream` to its rows; dy: of all tensor ranks.
-void decoder_layer::return_backward(const pass& now, const linear& matrix,
-                                    const velo::tensor_view& dy,
-                                    const velo::tensor_view& dx) const {
-  const summed_between products(now, dx);
-  matrix.input_gradient(now.stream, dy, products.view());
   products.finish();
 }
 

@@ -104,10 +104,13 @@ class decoder_layer {
                const velo::tensor_view& y) const;
   void return_to_stream(const pass& now, const linear& matrix, const velo::tensor_view& x,
                         const velo::tensor_view& y) const;
-  void project_backward(const pass& now, const linear& matrix, const velo::tensor_view& dy,
-                        const velo::tensor_view& dx) const;
-  void return_backward(const pass& now, const linear& matrix, const velo::tensor_view& dy,
-                       const velo::tensor_view& dx) const;
+  struct linear_rows {
+    const velo::tensor_view x, dy, dx;
+  };
+  void project_backward(const pass& now, const linear& matrix, const linear_rows& of, bool deferred,
+                        buffer* spent) const;
+  buffer return_backward(const pass& now, const linear& matrix, const velo::tensor_view& x,
+                         const velo::tensor_view& dy, bool deferred, buffer* spent) const;
 
   std::int64_t stream_bytes(const pass& now) const;
   std::int64_t bytes(const pass& now, std::int64_t width) const;

@@ -22,6 +22,50 @@ void decoder_layer::backward(const pass& now, buffer& gradient, const buffer& in
   if (!deferred) kept = {};
 }
 
+// The gradients of `project`, from dy of this rank: dx, and unless `deferred` the matrix's. `spent`
+// is x, freed after its last use, or nullptr.
+void decoder_layer::project_backward(const pass& now, const linear& matrix, const linear_rows& of,
+                                     bool deferred, buffer* spent) const {
+  if (is_cut_one_way(now)) {
+    matrix.backward_of_own(now.stream, now.parallel.tensor, deferred ? nullptr : &of.x, of.dy,
+                           of.dx);
+    if (!deferred && spent != nullptr) *spent = {};
+    return;
+  }
+  const all_between dy(now, of.dy);
+  if (!deferred) {
+    matrix.weight_gradient(now.stream, all_rows(now, of.x).view(), dy.view());
+    if (spent != nullptr) *spent = {};
+  }
+  const summed_rows products(now, of.dx);
+  matrix.input_gradient(now.stream, dy.view(), products.view());
+  products.finish();
+}
+
+// The gradients of `return_to_stream`, in the same way; returns dx, [tokens, width of x].
+buffer decoder_layer::return_backward(const pass& now, const linear& matrix,
+                                      const velo::tensor_view& x, const velo::tensor_view& dy,
+                                      bool deferred, buffer* spent) const {
+  const std::int64_t width = x.size(1);
+  if (is_cut_one_way(now)) {
+    buffer dx = workspace(now, bytes(now, width));
+    matrix.backward_to_own(now.stream, now.parallel.tensor, deferred ? nullptr : &x, dy,
+                           tokens(now, dx, width));
+    if (!deferred && spent != nullptr) *spent = {};
+    return dx;
+  }
+  const all_rows all(now, dy);
+  if (!deferred) {
+    matrix.weight_gradient(now.stream, all_between(now, x).view(), all.view());
+    if (spent != nullptr) *spent = {};
+  }
+  buffer dx = workspace(now, bytes(now, width));
+  const summed_between products(now, tokens(now, dx, width));
+  matrix.input_gradient(now.stream, all.view(), products.view());
+  products.finish();
+  return dx;
+}
+
 // Adds a block's branch to the gradient. `former` takes the gradient as it was before.
 void decoder_layer::add_branch(const pass& now, buffer& gradient, const velo::tensor_view& branch,
                                buffer* former) const {
@@ -64,26 +108,13 @@ void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_vi
   const std::int64_t inner = part_.inner;
   const velo::tensor_view gates = tokens(now, kept.gates, 2 * inner);
   {
-    const all_rows dy(now, gradient);
-    if (!deferred) {
-      down_.weight_gradient(now.stream, all_between(now, tokens(now, kept.gated, inner)).view(),
-                            dy.view());
-      kept.gated = {};
-    }
-    const buffer backward = workspace(now, bytes(now, inner));
+    const buffer backward = return_backward(now, down_, tokens(now, kept.gated, inner), gradient,
+                                            deferred, &kept.gated);
     const velo::tensor_view gated = tokens(now, backward, inner);
-    return_backward(now, down_, dy.view(), gated);
     velo::swiglu_backward(now.stream, velo::swiglu_backward_args().dy(gated).x(gates).dx(gates));
   }
-  {
-    const all_between dy(now, gates);
-    if (!deferred) {
-      gate_up_.weight_gradient(
-          now.stream, all_rows(now, stream(now, kept.feed_forward_input)).view(), dy.view());
-      kept.feed_forward_input = {};
-    }
-    project_backward(now, gate_up_, dy.view(), branch);
-  }
+  project_backward(now, gate_up_, {stream(now, kept.feed_forward_input), gates, branch}, deferred,
+                   &kept.feed_forward_input);
   if (!deferred) kept.gates = {};
   norm_backward(now, stream(now, kept.middle), feed_forward_gain_, kept.feed_forward_rstd, branch,
                 feed_forward_gain_gradient_);
@@ -143,13 +174,8 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
   kept.feed_forward_rstd = {};
   buffer through;  // the gradient of the projection
   {
-    const all_rows dy(now, gradient);
-    if (!deferred)
-      out_.weight_gradient(now.stream,
-                           all_between(now, tokens(now, kept.attended, part_.attended())).view(),
-                           dy.view());
-    const buffer attended = workspace(now, bytes(now, part_.attended()));
-    return_backward(now, out_, dy.view(), tokens(now, attended, part_.attended()));
+    const buffer attended = return_backward(now, out_, tokens(now, kept.attended, part_.attended()),
+                                            gradient, deferred, nullptr);
     through = attend_backward(now, kept, per_head(now, attended));
   }
   if (!deferred) kept.attended = {};
@@ -162,13 +188,9 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
   velo::rotary_position_embedding_backward(
       now.stream,
       turned.fill(velo::rotary_position_embedding_backward_args().dy(rotated).dx(rotated)));
-  {
-    const all_between projected(now, tokens(now, through, projected_));
-    if (!deferred)
-      qkv_.weight_gradient(now.stream, all_rows(now, stream(now, kept.attention_input)).view(),
-                           projected.view());
-    project_backward(now, qkv_, projected.view(), branch);
-  }
+  project_backward(now, qkv_,
+                   {stream(now, kept.attention_input), tokens(now, through, projected_), branch},
+                   deferred, nullptr);
   norm_backward(now, stream(now, input), attention_gain_, kept.attention_rstd, branch,
                 attention_gain_gradient_);
   kept.attention_rstd = {};

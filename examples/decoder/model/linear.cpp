@@ -14,6 +14,24 @@ velo::pack make_pack(const velo::context& context, const velo::tensor_view& weig
   return velo::pack::create(context, desc);
 }
 
+// The ranks of an operator, and how they share so many rows.
+class shared_call {
+ public:
+  shared_call(const tensor_parallel& ranks, std::int64_t rows)
+      : ranks_(ranks), rows_(ranks.cuts_rows() ? ranks.row_counts(rows) : velo_ints{}) {}
+
+  template <class Arguments>
+  Arguments fill(Arguments with) const {
+    with.group(ranks_.group()).sequence_parallel(ranks_.cuts_rows());
+    if (ranks_.cuts_rows()) with.rows(rows_);
+    return with;
+  }
+
+ private:
+  const tensor_parallel& ranks_;
+  const velo_ints rows_;
+};
+
 }  // namespace
 
 linear::linear(const velo::context& context, const weights& from, std::int64_t offset,
@@ -48,6 +66,42 @@ void linear::weight_gradient(const velo::stream_ref& stream, const velo::tensor_
     velo::matmul(stream,
                  velo::matmul_args().a(dy).transpose_a(true).b(x).c(gradient_).accumulate(true));
   }
+}
+
+void linear::forward_of_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                            const velo::tensor_view& x, const velo::tensor_view& y) const {
+  const shared_call call(ranks, y.size(0));
+  velo::column_parallel_linear(
+      stream,
+      call.fill(velo::column_parallel_linear_args().x(x).weight(weight_).packed(forward_).y(y)));
+}
+
+void linear::forward_to_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                            const velo::tensor_view& x, const velo::tensor_view& y) const {
+  const shared_call call(ranks, x.size(0));
+  velo::row_parallel_linear(
+      stream,
+      call.fill(velo::row_parallel_linear_args().x(x).weight(weight_).packed(forward_).y(y)));
+}
+
+void linear::backward_of_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                             const velo::tensor_view* x, const velo::tensor_view& dy,
+                             const velo::tensor_view& dx) const {
+  const shared_call call(ranks, dy.size(0));
+  auto arguments = call.fill(
+      velo::column_parallel_linear_backward_args().dy(dy).weight(weight_).packed(backward_).dx(dx));
+  if (x != nullptr) arguments.x(*x).dweight(gradient_).accumulate(true);
+  velo::column_parallel_linear_backward(stream, arguments);
+}
+
+void linear::backward_to_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                             const velo::tensor_view* x, const velo::tensor_view& dy,
+                             const velo::tensor_view& dx) const {
+  const shared_call call(ranks, dx.size(0));
+  auto arguments = call.fill(
+      velo::row_parallel_linear_backward_args().dy(dy).weight(weight_).packed(backward_).dx(dx));
+  if (x != nullptr) arguments.x(*x).dweight(gradient_).accumulate(true);
+  velo::row_parallel_linear_backward(stream, arguments);
 }
 
 }  // namespace decoder

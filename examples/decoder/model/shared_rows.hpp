@@ -10,6 +10,12 @@
 
 namespace decoder {
 
+// Whether the operators of `linear` for shared matrices serve: those of matrices that are cut one
+// way. Otherwise the classes below stand around a product of the rank alone.
+inline bool is_cut_one_way(const pass& now) {
+  return now.parallel.hidden.is_alone() && !now.parallel.tensor.is_alone();
+}
+
 // A tensor in `memory` for the rows of all tensor ranks, [all tokens, width], of which `own` has
 // this rank's.
 inline velo::tensor_view room_for_all(const pass& now, const velo::tensor_view& own,

@@ -67,6 +67,12 @@ const std::int64_t* tensor_parallel::counts(const velo::tensor_view& all) const 
   return counts_.data();
 }
 
+velo_ints tensor_parallel::row_counts(std::int64_t all) const {
+  for (int i = 0; i < of_->ranks; ++i)
+    counts_[static_cast<std::size_t>(i)] = rows_of(all, i, of_->ranks);
+  return {counts_.data(), of_->ranks};
+}
+
 void tensor_parallel::gather(const velo::stream_ref& stream, const velo::tensor_view& own,
                              const velo::tensor_view& all) const {
   of_->group.all_gather(stream, own, counts(all), nullptr, all);

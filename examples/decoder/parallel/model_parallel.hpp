@@ -38,6 +38,8 @@ class tensor_parallel {
   // The rows of the residual stream that this rank has of so many, and the first of them.
   std::int64_t rows(std::int64_t all) const { return cuts_rows_ ? part(all).count : all; }
   std::int64_t first_row(std::int64_t all) const { return cuts_rows_ ? part(all).begin : 0; }
+  // The rows that each rank has of so many; the list lives until the next call of this object.
+  velo_ints row_counts(std::int64_t all) const;
   // Whether each rank has as many.
   bool divides(std::int64_t all) const { return all % ranks() == 0; }
 
@@ -56,7 +58,7 @@ class tensor_parallel {
 
   const member::part* of_ = nullptr;
   bool cuts_rows_ = false, shares_saved_ = false;
-  mutable std::vector<std::int64_t> counts_;  // elements of each rank, of the last call
+  mutable std::vector<std::int64_t> counts_;  // elements or rows of each rank, of the last call
 };
 
 // The plan that the settings ask for, of attention with these heads: over a window, or over the
