@@ -22,9 +22,7 @@ std::string scaled_bytes(std::uint64_t bytes) {
 
 void say_peak(console& to, const trainer& of, std::int64_t peak) {
   const auto layers_with = [&](velo_recompute_kind kind) {
-    const auto& all = of.recompute();
-    return static_cast<int>(std::count_if(
-        all.begin(), all.end(), [&](const layer_recompute& each) { return each.has(kind); }));
+    return static_cast<int>(of.layers_with(kind));
   };
   to.say("memory %s promised, %s with room for holes; made again: %d layer(s),",
          decoder::scaled_bytes(peak).c_str(), decoder::scaled_bytes(with_margin(peak)).c_str(),

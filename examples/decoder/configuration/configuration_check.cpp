@@ -395,8 +395,6 @@ void configuration::check_memory() const {
            "must be none, full, block, uniform, selective, activation, norm or adaptive");
   if (kind == "adaptive" && y.memory_budget == 0)
     refuse("recompute", "needs a budget;", "memory_budget");
-  if (kind == "adaptive" && values.parallel.pp > 1)
-    refuse("recompute", "is chosen for a model without stages, not with", "pp");
   for (const char* name : {"swap_activations", "swap_optimizer"}) {
     const std::string& where = **std::get_if<std::string*>(&at(name).value);
     if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");

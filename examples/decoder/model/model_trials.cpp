@@ -1,6 +1,7 @@
 // Passes that are not part of training: a dry run, a warm-up, and measurements of recompute.
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -37,7 +38,11 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
   of.sequences = of.largest().sequences;
   const pass now = begin(stream, of);
   of.residual[0] = make_stream(now);
-  embed(now, of);
+  if (begins_)
+    embed(now, of);
+  else
+    std::memset(of.residual[0].data(), 0, static_cast<std::size_t>(of.residual[0].bytes()));
+  zero_keys(of);
   const auto restore = [&] { layers_[0].restore(now, of.residual[0], of.layers[0]); };
   const auto kept = [&] {
     std::int64_t bytes = 0;
@@ -48,6 +53,7 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
   for (const velo_recompute_kind kind : {VELO_RECOMPUTE_FULL, VELO_RECOMPUTE_SELECTIVE,
                                          VELO_RECOMPUTE_ACTIVATION, VELO_RECOMPUTE_NORM}) {
     of.layers[0] = {};
+    if (of.keys != nullptr) of.layers[0].of_sequence = &of.keys->front();
     decoder_layer::recompute(of.layers[0], {kind, 0});
     restore();
     recompute_cost cost = {kind, kept(), std::numeric_limits<double>::infinity()};
@@ -62,6 +68,7 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
     costs.push_back(cost);
   }
   of.clear();
+  if (of.keys != nullptr) of.keys->front() = {};
   return costs;
 }
 

@@ -33,7 +33,7 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
          {},
          {}});
   }
-  recompute(values.memory);
+  recompute(recompute_by(values.memory));
   cells_.resize(stages_.size() * static_cast<std::size_t>(plan.units()));
   if (plan.splits() > 1)
     splits_ = {values.data.sequence, plan.splits(), plan.units() / plan.splits(), depths};
@@ -175,14 +175,32 @@ pipeline::cell& pipeline::cell_of(const velo_action& a) {
                 static_cast<std::size_t>(a.microbatch)];
 }
 
-// Each stage applies the settings to its own layers.
-void pipeline::recompute(const memory_settings& with) {
-  for (stage& each : stages_) {
+std::vector<layer_recompute> pipeline::recompute_by(const memory_settings& with) const {
+  std::vector<layer_recompute> all;
+  for (const stage& each : stages_) {
     const stage_range range = plan_.layers_of(each.number);
     const auto layers = static_cast<std::int64_t>(range.last - range.first);
+    const auto before = static_cast<std::int64_t>(all.size());
     memory_settings own = with;
     own.recompute_layers = std::min(own.recompute_layers, layers);
-    each.part.recompute(recompute_of(own, layers));
+    for (layer_recompute one : recompute_of(own, layers)) {
+      one.first += before;
+      all.push_back(one);
+    }
+  }
+  return all;
+}
+
+void pipeline::recompute(const std::vector<layer_recompute>& with) {
+  recompute_ = with;
+  auto next = with.begin();
+  for (stage& each : stages_) {
+    const stage_range range = plan_.layers_of(each.number);
+    const auto layers = static_cast<std::ptrdiff_t>(range.last - range.first);
+    std::vector<layer_recompute> own(next, next + layers);
+    for (layer_recompute& one : own) one.first -= next - with.begin();
+    each.part.recompute(std::move(own));
+    next += layers;
   }
 }
 

@@ -55,10 +55,16 @@ class pipeline {
 
   // Runs the first layer of each stage once (model::warm_up).
   void warm_up();
-  // The lifetimes of this rank's buffers in a step with these memory settings, received messages
-  // among them, by the same code on tensors without rows; or, if it `scores`, in a validation. All
-  // ranks of the copy call it.
-  std::vector<lifetime> dry_run(const memory_settings& with, bool scores = false);
+  // The recompute of this rank's layers, stage by stage: each stage applies the settings to its
+  // own.
+  std::vector<layer_recompute> recompute_by(const memory_settings& with) const;
+  void recompute(const std::vector<layer_recompute>& with);
+  // The costs of recompute in the first layer of the rank, which all ranks of a stage measure.
+  std::vector<recompute_cost> measure();
+  // The lifetimes of this rank's buffers in a step with this recompute, received messages among
+  // them, by the same code on tensors without rows; or, if it `scores`, in a validation. All ranks
+  // of the copy call it.
+  std::vector<lifetime> dry_run(const std::vector<layer_recompute>& with, bool scores = false);
 
   // The timeline of the last step on all ranks of the copy; all of them call it.
   velo::timeline timeline() const { return executor_.timeline(); }
@@ -86,8 +92,8 @@ class pipeline {
   double run(const source& from, bool scores);
   stage& stage_of(const velo_action& a);
   cell& cell_of(const velo_action& a);
-  void recompute(const memory_settings& with);
   std::unique_ptr<activations> make_work(const stage& at) const;
+  std::unique_ptr<activations> make_trial(std::size_t stage);
   activations& take_work(const velo_action& a);
   std::string name_of(const velo_action& a) const;
   bool holds(int stage) const;
@@ -137,6 +143,7 @@ class pipeline {
   velo::stream_ref stream_;
   velo_dtype type_;
   std::vector<stage> stages_;
+  std::vector<layer_recompute> recompute_;
   std::vector<int> place_;   // index of a stage in stages_, by its number
   std::vector<cell> cells_;  // by stage of this rank and unit of the plan
   split_sequences splits_;

@@ -61,7 +61,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       optimizer_(values.optimizer),
       windows_(text, values.data.sequence, values.run.seed),
       writer_(values.data.sequence),
-      recompute_(recompute_of(values.memory, values.model.layers)) {
+      recompute_(recompute_of(values.memory, values.model.layers)) {  // of a whole model
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   weights_.set_piece(values.run.save_slice);
   if (sharded()) weights_.shard(rank, data_parallel_->own());
@@ -73,6 +73,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
     pipeline_ = std::make_unique<pipeline>(
         rank, values, *plan_, weights_, parallel_,
         pipeline::helpers{data_parallel_.get(), late_.get(), activation_swap_.get()});
+    recompute_ = pipeline_->recompute_by(values.memory);
     return;
   }
   model_.emplace(memory_, rank.context(), weights_, values.model, parallel_, true,
@@ -94,38 +95,64 @@ void trainer::warm_up() {
 
 std::int64_t trainer::peak_bytes(const memory_settings& with) {
   warm_up();
-  if (pipeline_) {
-    const std::int64_t of_a_step = most_alive(pipeline_->dry_run(with));
-    const std::int64_t beside =
-        values_.memory.plan ? most_alive(pipeline_->dry_run(with, true)) : 0;
-    return rank_.max(peak_with(of_a_step + beside));
-  }
-  const bool ours = with.recompute == "adaptive";
-  return peak_bytes(ours ? recompute_ : recompute_of(with, values_.model.layers));
+  if (with.recompute == "adaptive") return peak_bytes(recompute_);
+  return peak_bytes(pipeline_ ? pipeline_->recompute_by(with)
+                              : recompute_of(with, values_.model.layers));
 }
 
 bool trainer::adapt(std::int64_t most) {
   warm_up();
-  std::vector<recompute_cost> costs = model_->measure(stream_, *batch_);
+  std::vector<recompute_cost> costs =
+      pipeline_ ? pipeline_->measure() : model_->measure(stream_, *batch_);
   for (recompute_cost& each : costs) {  // ranks that share the layers choose the same
-    each.bytes = rank_.max(each.bytes);
-    each.seconds = static_cast<double>(rank_.max(std::llround(each.seconds * 1e9))) / 1e9;
+    each.bytes = max_of_stage(each.bytes);
+    each.seconds = static_cast<double>(max_of_stage(std::llround(each.seconds * 1e9))) / 1e9;
   }
-  const auto chosen = choose_recompute(values_.memory, values_.model.layers, costs,
-                                       [&](const auto& with) { return peak_bytes(with) <= most; });
-  if (chosen.empty()) return false;
+  // All ranks of a pipeline run a trial together, so those that have chosen run those of others.
+  const auto fits = [&](const std::vector<layer_recompute>& with) {
+    rank_.max(1);
+    return max_of_stage(peak_here(with)) <= most;
+  };
+  const auto layers = static_cast<std::int64_t>(recompute_.size());
+  const auto chosen = choose_recompute(values_.memory, layers, costs, fits);
+  while (rank_.max(0) > 0) max_of_stage(peak_here(recompute_));
+  if (rank_.max(chosen.empty() ? 1 : 0) > 0) return false;
   recompute_ = chosen;
-  model_->recompute(recompute_);
+  pipeline_ ? pipeline_->recompute(recompute_) : model_->recompute(recompute_);
   return true;
 }
 
+std::int64_t trainer::max_of_stage(std::int64_t mine) const {
+  std::int64_t found = mine;
+  for (int stage = 0; stage < rank_.stages(); ++stage) {
+    const std::int64_t most = rank_.max(stage == rank_.stage() ? mine : 0);
+    if (stage == rank_.stage()) found = most;
+  }
+  return found;
+}
+
+std::int64_t trainer::layers_with(velo_recompute_kind kind) const {
+  const auto here = std::count_if(recompute_.begin(), recompute_.end(),
+                                  [&](const layer_recompute& each) { return each.has(kind); });
+  if (!pipeline_) return here;
+  const double all = rank_.sum(static_cast<double>(here));
+  return std::llround(all / (rank_.ranks_of_stage() * plan_->chains()));
+}
+
 std::int64_t trainer::peak_bytes(const std::vector<layer_recompute>& with) {
-  model_->recompute(with);
-  const std::int64_t of_a_step = most_alive(model_->dry_run(stream_, *batch_));
-  const std::int64_t beside =
-      values_.memory.plan ? most_alive(model_->dry_run(stream_, *batch_, true)) : 0;
-  model_->recompute(recompute_);
-  return rank_.max(peak_with(of_a_step + beside));
+  return rank_.max(peak_here(with));
+}
+
+std::int64_t trainer::peak_here(const std::vector<layer_recompute>& with) {
+  const auto most_of = [&](bool scores) {
+    return most_alive(pipeline_ ? pipeline_->dry_run(with, scores)
+                                : model_->dry_run(stream_, *batch_, scores));
+  };
+  if (model_) model_->recompute(with);
+  const std::int64_t of_a_step = most_of(false);
+  const std::int64_t beside = values_.memory.plan ? most_of(true) : 0;
+  if (model_) model_->recompute(recompute_);
+  return peak_with(of_a_step + beside);
 }
 
 // This rank's peak if the buffers of a step hold so many bytes. A plan's memory stays its own, so

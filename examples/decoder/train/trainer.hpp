@@ -33,10 +33,12 @@ class trainer {
   // ranks call it, and adapt.
   std::int64_t peak_bytes(const memory_settings& with);
 
-  // Chooses the recompute with which the peak is at most so many bytes; false when none does.
+  // Chooses the recompute with which the peak is at most so many bytes; false when none does. Each
+  // rank of a pipeline chooses for its own layers.
   bool adapt(std::int64_t most);
 
-  const std::vector<layer_recompute>& recompute() const { return recompute_; }
+  // The layers of the model that recompute a kind; all ranks call it.
+  std::int64_t layers_with(velo_recompute_kind kind) const;
 
   void start(const checkpoint_reader* from = nullptr);  // with its weights, or else fresh ones
   void resume(const checkpoint_reader& saved);          // refuses if the data has changed
@@ -82,6 +84,8 @@ class trainer {
  private:
   void warm_up();
   std::int64_t peak_bytes(const std::vector<layer_recompute>& with);
+  std::int64_t peak_here(const std::vector<layer_recompute>& with);
+  std::int64_t max_of_stage(std::int64_t mine) const;
   std::int64_t peak_with(std::int64_t of_a_step);
   void swap_state_out();
   void swap_state_in();

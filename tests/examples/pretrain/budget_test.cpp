@@ -178,6 +178,50 @@ TEST_CASE("an adaptive run makes again as much as its budget needs, and no more"
                      "must be at least ") == full);
 }
 
+TEST_CASE("each stage makes again as much as its own budget needs") {
+  workplace w;
+  const std::vector<std::vector<std::string>> pipelines = {
+      {"--pipeline", "1f1b"},
+      {"--pipeline", "zbv", "--swap_activations", "host"},
+      {"--pipeline", "interleaved", "--vpp", "3"},
+      {"--pipeline", "1f1b", "--tp", "2", "--cp", "2", "--plan", "true"},
+      {"--pipeline", "seq1f1b", "--sequence_splits", "3", "--tied", "true"},
+      {"--pipeline", "dualpipe"}};
+  for (const std::vector<std::string>& words : pipelines) {
+    INFO(words[1] << ", " << words.back());
+    const auto adapted = [&](std::vector<std::string> more) {
+      more.insert(more.end(), words.begin(), words.end());
+      more.insert(more.end(),
+                  {"--pp", "2", "--accumulation", "4", "--batch", "4", "--sequence", "128",
+                   "--inner", "192", "--transport", "local", "--steps", "2", "--warmup", "0"});
+      return run(w, more);
+    };
+    ended(0, adapted({"--out", w / "usual"}));
+    const std::string refusal = adapted({"--memory_budget", "1"}).text;
+    const std::int64_t usual = number_after(refusal, "must be at least ");
+    const std::int64_t full = number_after(refusal, ", or ");
+    std::int64_t earlier = 12;  // layers, those of two directions once
+    for (const std::int64_t budget : {full, (full + usual) / 2, usual}) {
+      INFO(full << " of " << usual << ": " << budget);
+      const outcome done =
+          ended(0, adapted({"--recompute", "adaptive", "--memory_budget", std::to_string(budget)}));
+      const std::int64_t again = number_after(done.text, "made again: ");
+      CHECK(again <= earlier);
+      CHECK((budget < usual || again == 0));
+      const bool nothing =
+          done.text.find("made again: 0 layer(s),") != std::string::npos &&
+          done.text.find("in 0, gating's output in 0, norms in 0") != std::string::npos;
+      CHECK((budget > full || !nothing));
+      earlier = again;
+      check_same_state(w / "usual/checkpoint/", w / "out/checkpoint/");
+    }
+    CHECK(number_after(adapted({"--recompute", "adaptive", "--memory_budget", "1"}).text,
+                       "must be at least ") == full);
+    std::filesystem::remove_all(w / "usual");
+    std::filesystem::remove_all(w / "out");
+  }
+}
+
 TEST_CASE("ranks that share layers choose the same to make again") {
   workplace w;
   for (const std::vector<std::string>& cut :

@@ -184,8 +184,6 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--ranks", "6"}, "batch = 4 must be a multiple of the 3 copies");
   refused({"--pp", "2", "--tied", "true", "--post_validation", "true"},
           "post_validation = true lets stages step that others wait for, so not with tied = true");
-  refused({"--pp", "2", "--memory_budget", "100000000", "--recompute", "adaptive"},
-          "recompute = \"adaptive\" is chosen for a model without stages, not with pp = 2");
   refused({"--pp", "2", "--post_validation", "true", "--gradients", w / "gradients"},
           "are gone when a step is known to be right, so not with post_validation = true");
   refused({"--pp", "2", "--dw_detach", "false"},
