@@ -436,7 +436,7 @@ void group::abort(const char* cause) noexcept {
 void group::end(const fault& why) noexcept {
   fault known;
   link_->fail(met_.get(known) ? known : why);  // also ends what the group works in, if it has ended
-  if (link_->failed(known)) met_.meet(known, set_.label);
+  if (link_->failed(known)) meet(known);
 }
 
 bool group::is_waited_for_here() const {

@@ -14,7 +14,7 @@
 #include "comm/operation/fault.hpp"
 #include "comm/operation/message.hpp"
 #include "comm/transport/shared/relay.hpp"
-#include "comm/transport/shared/wait_board.hpp"
+#include "comm/transport/wait_board.hpp"
 #include "core/stream/execution.hpp"
 #include "core/text/json_writer.hpp"
 #include "velo/group.h"

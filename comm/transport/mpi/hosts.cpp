@@ -30,7 +30,7 @@ std::uint16_t index_of(const std::vector<int>& leaders, int rank) {
 }  // namespace
 
 mpi_hosts::mpi_hosts(mpi_link& link, std::size_t buffer)
-    : link_(link), order_(names_of(link)), own_host_(order_.host_of(link.rank())) {
+    : link_(link), order_(names_of(link)), own_host_(order_.host_of(link.rank())), note_(link) {
   const std::vector<int>& here = local_ranks();
   if (!order_.matters() || here.size() == 1) return;
   const std::uint64_t token = link.ranks()[core::at(here[0])].token;
@@ -128,14 +128,14 @@ void mpi_hosts::run_inside(const mpi_round& r, const operation& what) {
 }
 
 void mpi_hosts::end_wait() noexcept {
-  if (notified_ns_ != 0) link_.notify_resumed();
-  notified_ns_ = waited_ = 0;
+  note_.end();
+  waited_ = 0;
 }
 
 void mpi_hosts::poll(std::int64_t waited_ns, const rank_set& awaited) {
   if (waited_ns < waited_) end_wait();  // a new wait has begun
   waited_ = waited_ns;
-  link_.check_faults(doing_, ranks_of(awaited), waited_ns, notified_ns_);
+  link_.check_faults(doing_, ranks_of(awaited), waited_ns, note_);
 }
 
 rank_set mpi_hosts::ranks_of(const rank_set& places) const {

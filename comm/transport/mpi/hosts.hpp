@@ -54,8 +54,8 @@ class mpi_hosts final : progress_hook {
   const std::size_t own_host_;         // index of this rank's host
   std::unique_ptr<transport> inside_;  // nullptr: this rank is alone on its host
   fault doing_;                        // the operation that runs inside
-  // The length of the wait inside, and when others were notified of it.
-  std::int64_t waited_ = 0, notified_ns_ = 0;
+  mpi_link::sent_wait note_;           // of the wait inside
+  std::int64_t waited_ = 0;            // its length
 };
 
 }  // namespace velo::comm

@@ -13,7 +13,7 @@
 #include <new>
 #include <utility>
 
-#include "comm/transport/blame.hpp"
+#include "comm/transport/mpi/sent_notes.hpp"
 #include "core/host/cpu.hpp"
 #include "core/index.hpp"
 #include "core/round_up.hpp"
@@ -69,8 +69,7 @@ mpi_link::mpi_link(setting set)
       timeout_ns_(set.timeout_ns),
       spin_ns_(size_ <= core::usable_threads() ? default_spin_ns : 0),
       number_(set.number),
-      left_(new std::atomic<bool>[members_.size()]()),
-      waits_(members_.size()) {
+      left_(new std::atomic<bool>[members_.size()]()) {
   map(set.buffer);
   const bool whole = set.members.empty();
   if (whole) {
@@ -87,7 +86,7 @@ mpi_link::mpi_link(setting set)
 }
 
 mpi_link::~mpi_link() {
-  if (!failed_) progress_->notify({number_, rank_, notice::what::left, {}}, members_);
+  if (!failed_) progress_->notify({number_, rank_, notice::what::left, 0, {}}, members_);
   progress_->remove(number_);
 }
 
@@ -297,51 +296,57 @@ void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   }
   if (!is_late) return;
   why.kind = fault::how::late;
-  {
-    const std::lock_guard<std::mutex> lock(lock_);
-    why.culprits = to_blame(size_, rank_, all.ranks(), [this](int peer, rank_set& by) {
-      by = waits_[core::at(peer)];
-      return by.lowest() >= 0;
-    });
-  }
+  why.culprits = all.ranks();
+  waits_.follow_waits(why);
   end_and_raise(why);
 }
 
 // When a whole timeout has passed, the rank first waits until all ranks know for whom the others
 // wait.
-void mpi_link::check_faults(const wait_state& now, std::int64_t& notified_ns) {
-  if (notified_ns == 0 && is_connected_ && now.waited >= timeout_ns_ / 2) {
-    notified_ns = now_ns();
-    notify_waits(now.all);
-  }
+void mpi_link::check_faults(const wait_state& now, sent_wait& note) {
+  if (is_connected_) note_wait(now, note);
   raise_if_over(
-      now, now.waited >= timeout_ns_ && (!is_connected_ || now_ns() - notified_ns >= notice_ns));
+      now, now.waited >= timeout_ns_ && (!is_connected_ || now_ns() - note.first_ns_ >= notice_ns));
+}
+
+// Notes a short wait, too, while another rank is late: its deadline may be before the half of this
+// one's.
+void mpi_link::note_wait(const wait_state& now, sent_wait& note) noexcept {
+  const bool is_long = now.waited >= timeout_ns_ / 2;
+  if (!is_long && (now.waited < notice_ns || !waits_.others_are_late())) return;
+  const std::int64_t time = now_ns();
+  if (note.last_ns_ != 0 && time - note.last_ns_ < sent_notes::renewal_ns(timeout_ns_)) return;
+  if (note.first_ns_ == 0) note.first_ns_ = time;
+  note.last_ns_ = time;
+  fault wait = now.doing;
+  wait.timeout_ns = timeout_ns_;
+  wait.culprits = now.all.ranks();
+  note.note_.renew(wait);
+}
+
+void mpi_link::sent_wait::end() noexcept {
+  if (last_ns_ != 0) note_.clear();
+  first_ns_ = last_ns_ = 0;
+}
+
+wait_board mpi_link::make_wait_board() const {
+  return wait_board(std::make_shared<sent_notes>(progress_, number_));
 }
 
 void mpi_link::check_faults(const fault& doing, const rank_set& waits_for, std::int64_t waited,
-                            std::int64_t& notified_ns) {
+                            sent_wait& note) {
   progress_->poll();
   raise_if_failed();
   awaited all;
   for (int peer = 0; peer < size_; ++peer)
     if (waits_for.has(peer)) all.comes.push_back(peer);
-  check_faults({all, doing, waited, departures()}, notified_ns);
+  check_faults({all, doing, waited, departures()}, note);
 }
 
 rank_set mpi_link::awaited::ranks() const {
   rank_set some;
   for (const int peer : comes.empty() ? goes : comes) some.add(peer);
   return some;
-}
-
-void mpi_link::notify_waits(const awaited& all) noexcept {
-  notice one{number_, rank_, notice::what::waits, {}};
-  one.why.culprits = all.ranks();
-  progress_->notify(one, members_);
-}
-
-void mpi_link::notify_resumed() noexcept {
-  progress_->notify({number_, rank_, notice::what::resumed, {}}, members_);
 }
 
 void mpi_link::end_as_broken(int peer, const fault& doing, const char* why) {
@@ -378,7 +383,7 @@ void mpi_link::note(const fault& why) noexcept {
 void mpi_link::end(const fault& why) noexcept {
   if (failed_) return;
   note(why);
-  progress_->notify({number_, rank_, notice::what::ended, why}, members_);
+  progress_->notify({number_, rank_, notice::what::ended, 0, why}, members_);
 }
 
 void mpi_link::end_and_raise(const fault& why) {
@@ -389,13 +394,7 @@ void mpi_link::end_and_raise(const fault& why) {
 
 void mpi_link::read(const notice& one) noexcept {
   if (one.kind == notice::what::ended) return note(one.why);
-  if (one.from < 0 || one.from >= size_) return;
-  if (one.kind != notice::what::left) {
-    const std::lock_guard<std::mutex> lock(lock_);
-    // The culprits are empty once the rank has resumed.
-    waits_[core::at(one.from)] = one.why.culprits;
-    return;
-  }
+  if (one.kind != notice::what::left || one.from < 0 || one.from >= size_) return;
   departures_.fetch_add(1, std::memory_order_release);
   left_[core::at(one.from)].store(true, std::memory_order_release);
 }

@@ -4,8 +4,8 @@
 // way, because a rank is gone; the progress engine then keeps their requests and memory. Messages
 // of one flow between two ranks arrive in the order in which they were sent. No rank waits longer
 // than its timeout for a rank that sends nothing. A rank that has waited for half of its timeout
-// announces for whom it waits, so that the ranks that wait for it do not blame it. Only the group's
-// thread sends and waits; a fault may come from any thread.
+// notes for whom it waits, so that ranks that wait for it, in this group or another, do not blame
+// it. Only the group's thread sends and waits; a fault may come from any thread.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 #include "comm/transport/mpi/progress.hpp"
 #include "comm/transport/shared/rank_context.hpp"
 #include "comm/transport/transport.hpp"
+#include "comm/transport/wait_board.hpp"
 #include "core/index.hpp"
 
 namespace velo::comm {
@@ -98,13 +99,23 @@ class mpi_link final : public notice_reader {
   template <class Move, class AwaitedNow>
   void wait(const fault& doing, Move&& move, AwaitedNow&& awaited_now);
 
+  // The note of one wait, and when it was first and last sent; 0: not yet.
+  class sent_wait {
+   public:
+    explicit sent_wait(const mpi_link& link) noexcept : note_(link.waits_) {}
+    void end() noexcept;  // before another wait
+
+   private:
+    friend class mpi_link;
+    noted_wait note_;
+    std::int64_t first_ns_ = 0, last_ns_ = 0;
+  };
   // Checks for faults on behalf of a wait outside the link for some of its ranks. Throws PEER if
-  // the group has ended, or ends now because of the wait. notified_ns: when the other ranks were
-  // notified of the wait; 0: not yet. The caller calls notify_resumed() after a wait of which
-  // others were notified.
+  // the group has ended, or ends now because of the wait. The caller calls note.end() after it.
   void check_faults(const fault& doing, const rank_set& waits_for, std::int64_t waited,
-                    std::int64_t& notified_ns);
-  void notify_resumed() noexcept;
+                    sent_wait& note);
+  wait_board make_wait_board() const;
+  void note_waits_on(const wait_board& on) { waits_ = on; }  // before the first call
 
   void send(batch& with, flow on, int to, const char* from, std::int64_t bytes);
   void receive(batch& with, flow on, int from, char* to, std::int64_t bytes);
@@ -136,10 +147,10 @@ class mpi_link final : public notice_reader {
     std::int64_t waited;
     std::uint64_t departures_before;
   };
-  void check_faults(const wait_state& now, std::int64_t& notified_ns);
+  void check_faults(const wait_state& now, sent_wait& note);
+  void note_wait(const wait_state& now, sent_wait& note) noexcept;
   void raise_if_over(const wait_state& now, bool is_late);
   void pause(std::int64_t waited) const noexcept;
-  void notify_waits(const awaited& all) noexcept;
   [[noreturn]] void end_as_broken(int peer, const fault& doing, const char* why);
   [[noreturn]] void end_and_raise(const fault& why);
   char* place(int index) const noexcept {
@@ -161,9 +172,9 @@ class mpi_link final : public notice_reader {
   std::atomic<std::uint64_t> departures_{0};  // counts ranks that left, before left_ has them
   std::size_t slot_ = 0;
   std::shared_ptr<char> memory_;
-  mutable std::mutex lock_;  // guards the next two
+  wait_board waits_;
+  mutable std::mutex lock_;  // guards fault_
   fault fault_;
-  std::vector<rank_set> waits_;  // each rank's awaited ranks, from its last notice
   std::atomic<bool> failed_{false};
 };
 
@@ -172,21 +183,17 @@ void mpi_link::wait(const fault& doing, Move&& move, AwaitedNow&& awaited_now) {
   for (int i = 0; i < 256; ++i)  // some ten microseconds
     if (move() == motion::all) return;
   std::int64_t since = now_ns();
-  std::int64_t notified_ns = 0;
+  sent_wait note(*this);
   while (true) {
     progress_->poll();
     const std::uint64_t before = departures();
     const motion moved = move();
-    if (notified_ns != 0 && moved != motion::none) notify_resumed();
+    if (moved != motion::none) note.end();
     if (moved == motion::all) return;
     const std::int64_t now = now_ns();
-    if (moved == motion::some) {
-      since = now;
-      notified_ns = 0;
-    }
+    if (moved == motion::some) since = now;
     is_connected_ ? raise_if_failed() : raise_if_unconnected();
-    if (now - since >= yield_ns)
-      check_faults({awaited_now(), doing, now - since, before}, notified_ns);
+    if (now - since >= yield_ns) check_faults({awaited_now(), doing, now - since, before}, note);
     pause(now - since);
   }
 }

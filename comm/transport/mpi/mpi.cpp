@@ -68,6 +68,8 @@ class mpi_transport final : public transport {
     hosts_.fail(first);
   }
   bool failed(fault& why) const noexcept override { return link_.failed(why); }
+  wait_board make_wait_board() const override { return link_.make_wait_board(); }
+  void note_waits_on(const wait_board& on) override { link_.note_waits_on(on); }
 
   std::unique_ptr<transport> subgroup(const subgroup_terms& of) override {
     return std::make_unique<mpi_transport>(link_.part(of));

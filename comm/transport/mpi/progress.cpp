@@ -125,6 +125,11 @@ void mpi_progress::read_early(std::uint64_t number, notice_reader& reader) {
                early_.end());
 }
 
+void mpi_progress::add_notes(std::uint64_t number, notice_reader& reader) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  readers_.emplace(number, &reader);
+}
+
 void mpi_progress::remove(std::uint64_t group) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   readers_.erase(group);
@@ -152,7 +157,8 @@ void mpi_progress::read_notice() noexcept {
   const auto meant = readers_.find(came.group);
   if (meant != readers_.end()) {
     meant->second->read(came);
-  } else if (came.group >= (came.group < first_part(duplicate_->most_tag) ? next_ : next_part_)) {
+  } else if ((came.group & notes_bit) == 0 &&
+             came.group >= (came.group < first_part(duplicate_->most_tag) ? next_ : next_part_)) {
     try {
       early_.push_back(came);
     } catch (const std::bad_alloc&) {  // the group's waits end with their timeout

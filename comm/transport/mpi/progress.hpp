@@ -19,17 +19,18 @@
 
 namespace velo::comm {
 
-// An announcement of one rank to all others of a group.
+// An announcement of one rank to all others of a group, or a note of a wait (sent_notes.hpp).
 struct notice {
   enum class what : std::int32_t {
     left,
     ended,   // the group has ended because of `why`
-    waits,   // has waited for half of its timeout for why.culprits
-    resumed  // the wait is over
+    waits,   // a note: the rank waits for why.culprits
+    resumed  // the note is void
   };
   std::uint64_t group = 0;
   std::int32_t from = 0;
   what kind = what::left;
+  std::int32_t note = 0;
   fault why;
 };
 
@@ -60,6 +61,9 @@ class mpi_progress {
   // The ranks of a subgroup alone agree on its number: the largest next_part() among them.
   std::uint64_t next_part() const;
   void add_part(std::uint64_t number, notice_reader& reader);
+  // Notices of waits have a number of their own, by the outermost group. Early ones are not kept.
+  static std::uint64_t number_of_notes(std::uint64_t group) noexcept { return group | notes_bit; }
+  void add_notes(std::uint64_t number, notice_reader& reader);
   void remove(std::uint64_t group) noexcept;
   static int tag(std::uint64_t group, int kind) noexcept;
 
@@ -78,6 +82,7 @@ class mpi_progress {
   bool find_gone(rank_set& gone) const noexcept;
 
  private:
+  static constexpr std::uint64_t notes_bit = std::uint64_t{1} << 63;
   mpi_progress(loaded_plugin plugin, mpi_duplicate* duplicate);
   static bool make(mpi_duplicate* duplicate, void* plugin) noexcept;
   void read_early(std::uint64_t number, notice_reader& reader);

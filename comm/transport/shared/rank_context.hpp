@@ -14,7 +14,7 @@
 #include "comm/transport/shared/peer_mappings.hpp"
 #include "comm/transport/shared/peer_writer.hpp"
 #include "comm/transport/shared/shared_area.hpp"
-#include "comm/transport/shared/wait_board.hpp"
+#include "comm/transport/wait_board.hpp"
 #include "core/host/clock.hpp"
 
 namespace velo::comm {

@@ -53,9 +53,9 @@ struct alignas(line) message_wait {
 };
 
 // A note of a rank: the ranks for which it waits in one group, or the fault that it has met
-// (wait_board.hpp). Only its rank writes it.
+// (area_notes.hpp). Only its rank writes it.
 struct alignas(line) wait_note {
-  static constexpr int count = 4;  // of a rank: one of a fault and three of waits at once
+  static constexpr int count = 4;  // of a rank, as wait_notes has
   static constexpr int most_awaited = 4;
   static constexpr std::uint64_t holds = UINT64_MAX;  // a `renewed` of a fault
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "comm/transport/shared/area_notes.hpp"
 #include "comm/transport/shared/shared_round.hpp"
 #include "comm/transport/transport.hpp"
 
@@ -56,7 +57,9 @@ class shared_transport final : public transport {
   bool failed(fault& why) const noexcept override { return self_.area.read_fault(self_.rank, why); }
   std::unique_ptr<transport> subgroup(const subgroup_terms& of) override;
   std::unique_ptr<transport> shrink(const subgroup_terms& of) override;
-  wait_board make_wait_board() const override { return {self_.area, memory_, self_.rank}; }
+  wait_board make_wait_board() const override {
+    return wait_board(std::make_shared<area_notes>(self_.area, memory_, self_.rank));
+  }
   void note_waits_on(const wait_board& on) override { self_.waits = on; }
   std::uint64_t in_place() const noexcept override {
     return self_.area.state(self_.rank).in_place.load(std::memory_order_relaxed);

@@ -468,6 +468,37 @@ TEST_CASE("a rank that itself waits in another part is not accused, whichever de
   }
 }
 
+// Rank 1 fails in "far", to which 2 does not come, and then comes to no call; its note of that wait
+// would have lapsed when rank 0 reaches its deadline in "near".
+TEST_CASE("a rank that has met a fault passes it on for as long as it comes to no other call") {
+  const local_ranks ranks(3);
+  std::vector<velo_error_info> all(3);
+  ranks.require([&](const rank_of_group& me) {
+    const velo_group_desc nearby = labeled("near", 1000), distant = labeled("far", 200);
+    const auto fail_in = [&](velo_group in) {
+      barrier(me, in);
+      all[at(me.rank)] = last_error();
+    };
+    if (me.rank == 0) {
+      const part_of near(me.group, {0, 1}, &nearby);
+      fail_in(near.group);
+    } else if (me.rank == 1) {
+      const part_of near(me.group, {0, 1}, &nearby), far(me.group, {1, 2}, &distant);
+      fail_in(far.group);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    } else {
+      const part_of far(me.group, {1, 2}, &distant);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+    }
+    return VELO_OK;
+  });
+  for (const int rank : {0, 1}) {
+    INFO("rank " << rank << ": " << all[at(rank)].expected << ", " << all[at(rank)].got);
+    CHECK(all[at(rank)].rank == 2);
+    CHECK(std::string(all[at(rank)].expected).find("barrier (operation 1) in far") == 0);
+  }
+}
+
 TEST_CASE("a rank that is stopped where it has what it waited for does not count as waiting") {
   const board at_ranks;
   processes ranks;
