@@ -3,8 +3,8 @@
 //
 // norm.inl has the loops, norm_ref.hpp the reference, norm_rows.hpp cuts rows into slices. No mean:
 // rms_norm. The fused norms (dropout_add_norm.hpp) run the same loops from and to a row of floats.
-// Ranks that share rows (sched/parallel/tensor/parallel_norm.cpp) sum their parts of a row first, and give
-// a slice the numbers of the whole row.
+// Ranks that share rows (sched/parallel/tensor/parallel_norm.cpp) sum their parts of a row first,
+// and give a slice the numbers of the whole row.
 #pragma once
 
 #include <stdint.h>
