@@ -174,21 +174,32 @@ TEST_CASE("what ranks cannot do is refused once") {
 }
 
 TEST_CASE("a rank that is killed ends the others, who say so") {
-  for (const std::size_t victim : {0, 1}) {
+  struct row {
+    std::vector<std::string> layout;
+    std::size_t ranks, victim;
+  };
+  for (const row& each : {row{{"--ranks", "2"}, 2, 0}, row{{"--ranks", "2"}, 2, 1},
+                          row{{"--tp", "4", "--tp_x", "2"}, 4, 3},
+                          row{{"--tp", "2", "--pp", "2", "--cp", "2"}, 8, 5}}) {
     workplace w;
-    child running(tiny(w.path, {"--steps", "400000", "--ranks", "2", "--transport", "shm"}));
+    std::vector<std::string> words = each.layout;
+    words.insert(words.end(), {"--steps", "400000", "--accumulation", "2", "--transport", "shm"});
+    child running(tiny(w.path, words));
     running.wait_for("3/400000  ");
     const std::vector<pid_t> ranks = children_of(running.id());
-    REQUIRE(ranks.size() == 2);
+    REQUIRE(ranks.size() == each.ranks);
     const auto begin = std::chrono::steady_clock::now();
-    ::kill(ranks[victim], SIGKILL);
+    ::kill(ranks[each.victim], SIGKILL);
     const outcome ended = running.finish();
     INFO(ended.text);
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
     CHECK(ended.code == 128 + SIGKILL);
-    CHECK_THAT(ended.text, Contains("rank " + std::to_string(victim) + " was ended by signal 9"));
-    if (victim == 1) CHECK_THAT(ended.text, Contains("the process of rank 1 ended in the group"));
-    for (const pid_t each : ranks) CHECK(::kill(each, 0) != 0);
+    const std::string victim = "rank " + std::to_string(each.victim);
+    CHECK_THAT(ended.text, Contains(victim + " was ended by signal 9"));
+    // Rank 0 speaks for the others.
+    if (each.victim > 0) CHECK_THAT(ended.text, Contains("got " + victim + " whose process ended"));
+    CHECK(count_of("got rank ", ended.text) == count_of("got " + victim + " ", ended.text));
+    for (const pid_t rank : ranks) CHECK(::kill(rank, 0) != 0);
   }
 }
 
