@@ -92,7 +92,11 @@ class configuration {
   // while --steps is a flag.
   bool yields_to_steps(const char* name) const;
   void require_utf8() const;
+  const std::string& word(const char* name) const;  // of a setting that is a text
   void check_memory() const;
+  void check_recompute() const;
+  void check_swap() const;
+  void check_saved() const;
   void check_profile();
   void check_narrow() const;
   void check_parallel() const;
