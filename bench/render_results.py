@@ -34,6 +34,7 @@ AREAS = (("Operators", "bench_ops", "goals"), ("Calls", "bench_call", "calls"),
          ("Swap", "bench_swap.py", None), ("Recompute", "bench_recompute.py", None),
          ("Collectives", "bench_comm", "comm"), ("Overlap", "bench_overlap", "overlap"),
          ("Parallel", "bench_parallel", "parallel"),
+         ("Ranks beside torch", "bench_torch_ranks.py", "torch_ranks"),
          ("Schedules", "bench_sched", "schedules"), ("Calls from hosts", "bench_hosts.py", None),
          ("Training", "bench_pretrain.py", None), ("Models in PyTorch", "bench_torch_enable.py",
                                                    None))
