@@ -16,13 +16,13 @@ std::string source_of(const ops::op_spec& spec) {
   std::string folder = std::string("ops/") + spec.family;
   if (!std::filesystem::exists(std::string(VELO_SOURCE_DIR "/") + folder))
     folder = std::string("sched/") + spec.family;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(VELO_SOURCE_DIR "/") + folder)) {
+  const std::filesystem::path root = VELO_SOURCE_DIR;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
     if (entry.path().extension() != ".cpp") continue;
     std::ifstream in(entry.path());
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     if (text.find(std::string(" ") + spec.name + "_operator") != std::string::npos)
-      found = folder + "/" + entry.path().filename().string();
+      found = entry.path().lexically_relative(root).string();
   }
   return found;
 }

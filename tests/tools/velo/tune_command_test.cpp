@@ -85,7 +85,8 @@ TEST_CASE("every rejected candidate has a row") {
   const auto rows = std::count(o.out.begin(), o.out.end(), '\n');
   CHECK(static_cast<double>(rows) == number_of(all, "candidates") - 1 + 1);  // and the titles
   CHECK(o.out.find("tp,pp,vpp,dp,cp,ep,micro_batch,microbatches,recompute,schedule,split,"
-                   "code,reason,cp_algorithm,tp_slices,token_rearrange\n") == 0);
+                   "code,reason,cp_algorithm,tp_slices,token_rearrange,tp_x,sequence_splits\n") ==
+        0);
 }
 
 TEST_CASE("a job for which nothing fits names the nearest, and ends with 2") {
