@@ -141,6 +141,11 @@ int run(int argc, char** argv) {
   if (!set.json)
     std::printf("%-37s %-4s %-26s %-5s %-11s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
                 "peer", "peer us", "us", "share", "calls");
+  const auto print_transit = [](const char* when) {
+    std::fprintf(stderr, "bench_parallel: %s, a cache line passed between the ranks in %.0f ns\n",
+                 when, 1e9 * line_transit());
+  };
+  print_transit("before the rows");
   std::vector<result> results;
   const row_taker take = [&](const result& made, int rounds) {
     results.push_back(made);
@@ -149,6 +154,7 @@ int run(int argc, char** argv) {
   for (const auto measure : {measure_exchanges, measure_attention, measure_losses,
                              measure_embeddings, measure_linears, measure_norms})
     if (!measure(set, all, take)) return 2;
+  print_transit("after the rows");
   return judge_pairs("parallel", results, set.json);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -119,6 +120,22 @@ void by_processes(const rank_body& body) {
     waitpid(child, &status, 0);
     if (status != 0) std::exit(2);
   }
+}
+
+double line_transit() {
+  constexpr int rounds = 20000;
+  alignas(128) std::atomic<int> line{0};
+  const auto pass = [&line](int rank) {
+    pin(rank);
+    for (int i = rank; i < 2 * rounds; i += 2) {
+      while (line.load(std::memory_order_acquire) != i) continue;
+      line.store(i + 1, std::memory_order_release);
+    }
+  };
+  const double begin = now();
+  std::thread first(pass, 0), second(pass, 1);
+  first.join(), second.join();
+  return (now() - begin) / (2 * rounds);
 }
 
 bool read_options(int argc, char** argv, const char* bench, pair_options& to) {

@@ -48,6 +48,11 @@ using rank_body = std::function<void(const rank_of&)>;
 void by_threads(const rank_body& body);
 void by_processes(const rank_body& body);
 
+// Seconds in which a cache line goes from the processor of one rank to that of the other. A virtual
+// machine's processors may share a cache now and lie on two dies a second later: some 50 ns and
+// some 200. Calls of small tensors take up to twice as long in the second case.
+double line_transit();
+
 // [--seconds S] [--filter TEXT] [--json]; prints an unknown option after the bench's name, and
 // returns false.
 struct pair_options {

@@ -95,12 +95,36 @@ std::int64_t head_cut::heads_together() const {
 
 void copy_heads(const head_rows& from, span heads, std::int64_t rows, const head_size& each,
                 char* to, std::int64_t to_row_bytes, core::execution& turn) {
-  const auto bytes = static_cast<std::size_t>((heads.end - heads.begin) * each.bytes);
-  if (bytes == 0) return;
+  const std::int64_t heads_bytes = (heads.end - heads.begin) * each.bytes;
+  if (heads_bytes == 0) return;
+  const bool together = from.row_bytes == to_row_bytes && heads_bytes == to_row_bytes;
   each_rows(rows, to_row_bytes, turn, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row)
-      std::memcpy(to + row * to_row_bytes,
-                  from.first + row * from.row_bytes + heads.begin * each.bytes, bytes);
+    const std::int64_t runs = together ? 1 : last - first;
+    const auto bytes =
+        static_cast<std::size_t>(together ? heads_bytes * (last - first) : heads_bytes);
+    const char* x = from.first + first * from.row_bytes + heads.begin * each.bytes;
+    char* y = to + first * to_row_bytes;
+    for (std::int64_t i = 0; i < runs; ++i, x += from.row_bytes, y += to_row_bytes)
+      std::memcpy(y, x, bytes);
+  });
+}
+
+void pack_heads(const head_rows& from, span heads, std::int64_t rows, const head_size& each,
+                char* to, core::execution& turn) {
+  constexpr std::int64_t block_bytes = 16 << 10;
+  const std::int64_t bytes = (heads.end - heads.begin) * each.bytes;
+  if (bytes == from.row_bytes || bytes > block_bytes / 2)
+    return copy_heads(from, heads, rows, each, to, bytes, turn);
+  if (bytes == 0) return;
+  each_rows(rows, bytes, turn, [&](std::int64_t first, std::int64_t last) {
+    alignas(64) char block[block_bytes];
+    const char* x = from.first + first * from.row_bytes + heads.begin * each.bytes;
+    for (std::int64_t row = first, next = 0; row < last; row = next) {
+      next = std::min(last, row + block_bytes / bytes);
+      for (std::int64_t i = 0; i < next - row; ++i, x += from.row_bytes)
+        std::memcpy(block + i * bytes, x, static_cast<std::size_t>(bytes));
+      std::memcpy(to + row * bytes, block, static_cast<std::size_t>((next - row) * bytes));
+    }
   });
 }
 

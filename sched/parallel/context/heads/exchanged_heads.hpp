@@ -48,6 +48,11 @@ struct head_size {
 void copy_heads(const head_rows& from, span heads, std::int64_t rows, const head_size& each,
                 char* to, std::int64_t to_row_bytes, core::execution& turn);
 
+// The same to memory that another rank has read, row after row. Long copies take its lines over
+// without reading them from that rank's cache first, so short rows are gathered in a block.
+void pack_heads(const head_rows& from, span heads, std::int64_t rows, const head_size& each,
+                char* to, core::execution& turn);
+
 // Assembles rows of all heads. parts: of each rank, rows of its heads alone.
 void join_heads(const head_cut& cut, const head_rows* parts, std::int64_t rows,
                 const head_size& each, char* to, core::execution& turn);

@@ -187,10 +187,16 @@ class exchanged {
   std::int64_t result_row_bytes() const {
     return (p_.to_heads ? heads_of(rank_) : p_.all_heads) * p_.each.bytes;
   }
-  // Rows of `from` that a rank gives to `to`: all of its own to heads, those of `to` to rows.
+  // What `from` gives to `to`: all of its rows of the heads of `to`, or the rows of `to` of all of
+  // its heads.
   std::int64_t rows_given(int from, int to) const { return cut_.rows_of(p_.to_heads ? from : to); }
   std::int64_t first_given(int to) const { return p_.to_heads ? 0 : cut_.first_row(to); }
-  int parts_of_piece() const { return p_.to_heads ? 1 : ranks_; }
+  span heads_given(int from, int to) const {
+    return p_.to_heads ? cut_.heads_of(to) : span{0, heads_of(from)};
+  }
+  std::int64_t given_row_bytes(int from, int to) const {
+    return heads_of(p_.to_heads ? to : from) * p_.each.bytes;
+  }
   std::int64_t largest_piece(int rank, std::int64_t count) const;
 
   const problem& p_;
@@ -219,11 +225,10 @@ class exchange : exchanged {
       return {rows * number / count, rows * (number + 1) / count};
     }
   };
-  bool is_mine_alone(span heads) const;
   void fill_slot(const piece& now, char* slot, core::execution& turn) const;
-  const char* rows_in(const piece& now, int from, const comm::relay& link) const;
+  head_rows rows_in(const piece& now, int from, const comm::relay& link) const;
   void read(const piece& now, comm::relay& link, head_rows* parts, core::execution& turn) const;
-  void take(int from, const char* rows, span of, core::execution& turn) const;
+  void take(int from, const head_rows& rows, span of, core::execution& turn) const;
   void set_blocks(comm::operation& what) const;
 
   core::execution& on_;
@@ -233,10 +238,11 @@ class exchange : exchanged {
 };
 
 std::int64_t exchanged::largest_piece(int rank, std::int64_t count) const {
-  std::int64_t rows = 0;
-  for (int part = 0; part < parts_of_piece(); ++part)
-    rows += core::ceil_div(rows_given(rank, part), count);
-  return rows * row_bytes_of(rank);
+  std::int64_t bytes = 0;
+  for (int to = 0; to < ranks_; ++to)
+    if (to != rank)
+      bytes += core::ceil_div(rows_given(rank, to), count) * given_row_bytes(rank, to);
+  return bytes;
 }
 
 std::int64_t exchanged::pieces(std::int64_t room) const {
@@ -250,53 +256,40 @@ std::int64_t exchanged::pieces(std::int64_t room) const {
   return fits(1) ? 1 : 0;
 }
 
-// Whether no other rank has one of these heads.
-bool exchange::is_mine_alone(span heads) const {
-  for (int r = 0; r < ranks_; ++r) {
-    const span of = cut_.heads_of(r);
-    if (r != rank_ && of.begin < heads.end && heads.begin < of.end) return false;
-  }
-  return true;
-}
-
-// Copies the rows and heads that peers read. To heads it skips heads that only this rank has, to
-// rows its own rows.
+// Writes what each other rank reads, rank after rank, so that it reads one run of bytes.
 void exchange::fill_slot(const piece& now, char* slot, core::execution& turn) const {
   const std::int64_t row = row_bytes_of(rank_);
-  const span own = cut_.heads_of(rank_);
-  const bool skips = p_.to_heads && is_mine_alone(own);
-  for (int part = 0; part < parts_of_piece(); ++part) {
-    const span of = now.of(rows_given(rank_, part));
+  for (int to = 0; to < ranks_; ++to) {
+    if (to == rank_) continue;
+    const span of = now.of(rows_given(rank_, to));
     const std::int64_t rows = of.end - of.begin;
-    const head_rows from{x_ + (first_given(part) + of.begin) * row, row};
-    const std::int64_t all = p_.to_heads ? p_.all_heads : own.end - own.begin;
-    if (skips) {
-      copy_heads(from, {0, own.begin}, rows, p_.each, slot, row, turn);
-      copy_heads(from, {own.end, all}, rows, p_.each, slot + own.end * p_.each.bytes, row, turn);
-    } else if (p_.to_heads || part != rank_) {
-      copy_heads(from, {0, all}, rows, p_.each, slot, row, turn);
-    }
-    slot += rows * row;
+    pack_heads({x_ + (first_given(to) + of.begin) * row, row}, heads_given(rank_, to), rows,
+               p_.each, slot, turn);
+    slot += rows * given_row_bytes(rank_, to);
   }
 }
 
-// The rows that `from` gives to this rank in a piece.
-const char* exchange::rows_in(const piece& now, int from, const comm::relay& link) const {
-  const std::int64_t row = row_bytes_of(from);
+// The rows and heads that `from` gives to this rank in a piece.
+head_rows exchange::rows_in(const piece& now, int from, const comm::relay& link) const {
   const auto* x = from == rank_ ? x_ : static_cast<const char*>(link.peer_tensor(from));
-  if (x != nullptr) return x + (first_given(rank_) + now.of(rows_given(from, rank_)).begin) * row;
+  const std::int64_t row = row_bytes_of(from);
+  if (x != nullptr)
+    return {x + (first_given(rank_) + now.of(rows_given(from, rank_)).begin) * row +
+                heads_given(from, rank_).begin * p_.each.bytes,
+            row};
   std::int64_t before = 0;
-  for (int part = 0; !p_.to_heads && part < rank_; ++part) {
-    const span of = now.of(rows_given(from, part));
-    before += of.end - of.begin;
+  for (int to = 0; to < rank_; ++to) {
+    if (to == from) continue;
+    const span of = now.of(rows_given(from, to));
+    before += (of.end - of.begin) * given_row_bytes(from, to);
   }
-  return link.piece(from) + before * row;
+  return {link.piece(from) + before, given_row_bytes(from, rank_)};
 }
 
 // Rows of one rank, of this rank's heads.
-void exchange::take(int from, const char* rows, span of, core::execution& turn) const {
+void exchange::take(int from, const head_rows& rows, span of, core::execution& turn) const {
   const std::int64_t row = result_row_bytes();
-  copy_heads({rows, row_bytes_of(from)}, cut_.heads_of(rank_), of.end - of.begin, p_.each,
+  copy_heads(rows, {0, heads_of(rank_)}, of.end - of.begin, p_.each,
              y_ + (cut_.first_row(from) + of.begin) * row, row, turn);
 }
 
@@ -305,9 +298,8 @@ void exchange::read(const piece& now, comm::relay& link, head_rows* parts,
   const comm::relay::tensor_access access(link);
   for (int step = 0; step < ranks_; ++step) {
     const int from = (rank_ + step) % ranks_;
-    const char* rows = rows_in(now, from, link);
-    if (p_.to_heads) take(from, rows, now.of(rows_given(from, rank_)), turn);
-    parts[from] = {rows, row_bytes_of(from)};
+    parts[from] = rows_in(now, from, link);
+    if (p_.to_heads) take(from, parts[from], now.of(rows_given(from, rank_)), turn);
   }
   if (p_.to_heads) return;
   const span of = now.of(cut_.rows_of(rank_));
