@@ -109,7 +109,7 @@ class exchange {
 
 void print(const result& made, int rounds) {
   const double us = 1e6 * made.p25s[0], ratio = made.peers[0].ratios[0];
-  std::printf("%-37s %-4s %-26s %-5s %-11s %9.0f %9.0f %7.2f %5d\n", made.name.c_str(),
+  std::printf("%-37s %-4s %-26s %-8s %-11s %9.0f %9.0f %7.2f %5d\n", made.name.c_str(),
               name_of(made.type), made.shape.c_str(), made.residency.c_str(),
               made.peers[0].name.c_str(), us * ratio, us, 1 / ratio, rounds);
   std::fflush(stdout);
@@ -139,7 +139,7 @@ int run(int argc, char** argv) {
   if (!read_options(argc, argv, "bench_parallel", set)) return 2;
   board& all = board::make();
   if (!set.json)
-    std::printf("%-37s %-4s %-26s %-5s %-11s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
+    std::printf("%-37s %-4s %-26s %-8s %-11s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
                 "peer", "peer us", "us", "share", "calls");
   const auto print_transit = [](const char* when) {
     std::fprintf(stderr, "bench_parallel: %s, a cache line passed between the ranks in %.0f ns\n",

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,7 +32,7 @@ void pin(int cpu) {
 
 void join(rank_of& me, velo_group* group, const std::string& name) {
   velo_group_desc desc = VELO_GROUP_DESC_INIT;
-  desc.transport = VELO_TRANSPORT_SHM;
+  desc.transport = VELO_TRANSPORT_SHM, desc.pool = me.pool;
   desc.name = name.c_str(), desc.rank = me.number, desc.size = ranks;
   require(velo_group_create(me.context, &desc, group));
 }
@@ -99,8 +100,10 @@ void by_threads(const rank_body& body) {
   for (const velo_context one : contexts) velo_context_destroy(one);
 }
 
+namespace {
+
 // Children, so that this process has no rank and each has memory of its own.
-void by_processes(const rank_body& body) {
+void by_children(bool share, const rank_body& body) {
   pid_t children[ranks];
   for (int rank = 0; rank < ranks; ++rank) {
     children[rank] = fork();
@@ -108,11 +111,15 @@ void by_processes(const rank_body& body) {
     pin(rank);
     rank_of me;
     me.open(rank);
+    velo_pool_desc shared = VELO_POOL_DESC_INIT;
+    shared.kind = VELO_POOL_SHARED;
+    if (share) require(velo_pool_create(&shared, &me.pool));
     const std::string name = "bench-" + std::to_string(getppid());
     join(me, &me.group, name + "a");
     join(me, &me.second, name + "b");
     body(me);
     velo_context_destroy(me.context);
+    velo_pool_destroy(me.pool);
     _exit(0);
   }
   for (const pid_t child : children) {
@@ -120,6 +127,23 @@ void by_processes(const rank_body& body) {
     waitpid(child, &status, 0);
     if (status != 0) std::exit(2);
   }
+}
+
+}  // namespace
+
+void by_processes(const rank_body& body) {
+  by_children(false, body);
+}
+
+void by_processes_with_pools(const rank_body& body) {
+  by_children(true, body);
+}
+
+void by_way(const char* way, const rank_body& body) {
+  constexpr void (*makers[])(const rank_body&) = {by_threads, by_processes,
+                                                  by_processes_with_pools};
+  for (int i = 0; i < 3; ++i)
+    if (std::strcmp(way, all_ways[i]) == 0) return makers[i](body);
 }
 
 double line_transit() {

@@ -22,6 +22,7 @@ struct rank_of {
   velo_context context = nullptr;
   velo_stream stream = nullptr;
   velo_group group = nullptr, second = nullptr;  // of the same ranks
+  velo_pool pool = nullptr;                      // that the other rank reads in place
 
   void open(int rank);
 };
@@ -47,6 +48,10 @@ void alternate(const rank_of& me, board& all, double seconds, int calls,
 using rank_body = std::function<void(const rank_of&)>;
 void by_threads(const rank_body& body);
 void by_processes(const rank_body& body);
+void by_processes_with_pools(const rank_body& body);
+// "local", "shm", "shm pool": ranks are threads, processes, processes with shared pools.
+constexpr const char* all_ways[] = {"local", "shm", "shm pool"};
+void by_way(const char* way, const rank_body& body);
 
 // Seconds in which a cache line goes from the processor of one rank to that of the other. A virtual
 // machine's processors may share a cache now and lie on two dies a second later: some 50 ns and

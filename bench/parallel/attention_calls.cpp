@@ -61,16 +61,16 @@ velo_tensor softmax_statistics::view(const std::vector<float>& of) const {
 }
 
 attention_tensors::attention_tensors(const attention_shape& of, const row_list& queries,
-                                     const row_list& keys)
+                                     const row_list& keys, velo_pool pool)
     : shape(of),
-      q(of.type, queries, of.heads, of.width, 1),
-      k(of.type, keys, of.key_heads, of.width, 2),
-      v(of.type, keys, of.key_heads, of.width, 3),
-      dout(of.type, queries, of.heads, of.width, 4),
-      out(of.type, queries, of.heads, of.width, 5),
-      dq(of.type, queries, of.heads, of.width, 5),
-      dk(of.type, keys, of.key_heads, of.width, 5),
-      dv(of.type, keys, of.key_heads, of.width, 5) {
+      q(of.type, queries, of.heads, of.width, 1, 0, pool),
+      k(of.type, keys, of.key_heads, of.width, 2, 0, pool),
+      v(of.type, keys, of.key_heads, of.width, 3, 0, pool),
+      dout(of.type, queries, of.heads, of.width, 4, 0, pool),
+      out(of.type, queries, of.heads, of.width, 5, 0, pool),
+      dq(of.type, queries, of.heads, of.width, 5, 0, pool),
+      dk(of.type, keys, of.key_heads, of.width, 5, 0, pool),
+      dv(of.type, keys, of.key_heads, of.width, 5, 0, pool) {
   softmax.resize(of.heads, static_cast<std::int64_t>(queries.size()));
 }
 
@@ -137,7 +137,7 @@ row_list rows_of(velo_sequence_plan plan, int rank) {
 
 shared_attention::shared_attention(const attention_shape& of, const row_list& rows,
                                    const rank_of& me, velo_sequence_plan plan, velo_group group)
-    : tensors_(of, rows, rows), me_(me), plan_(plan), group_(group) {
+    : tensors_(of, rows, rows, me.pool), me_(me), plan_(plan), group_(group) {
   size_saved();
 }
 

@@ -30,7 +30,9 @@ class softmax_statistics {
 };
 
 struct attention_tensors {
-  attention_tensors(const attention_shape& of, const row_list& queries, const row_list& keys);
+  // pool: where the tensors lie; null: on the heap.
+  attention_tensors(const attention_shape& of, const row_list& queries, const row_list& keys,
+                    velo_pool pool = nullptr);
   double scale() const;
   // The largest difference of a result from that of the whole, as row_block has it.
   double difference(const attention_tensors& whole, bool gradient) const;
@@ -61,7 +63,8 @@ row_list rows_of(velo_sequence_plan plan, int rank);
 // A rank's share of a sequence by context_parallel_attention, which keeps what its gradient needs.
 class shared_attention {
  public:
-  // Without a plan and a group the rank computes causal attention alone.
+  // Without a plan and a group the rank computes causal attention alone. Its tensors lie in the
+  // pool of the rank, if it has one.
   shared_attention(const attention_shape& of, const row_list& rows, const rank_of& me,
                    velo_sequence_plan plan, velo_group group);
   void forward() const;

@@ -11,7 +11,6 @@
 // own copies: into `kept`, and the sums of dk and dv. It is a difference of two times that scatter,
 // and none is taken of long sequences, where the exchange is a hundredth of it.
 #include <algorithm>
-#include <cstring>
 
 #include "bench/parallel/ring_apart.hpp"
 #include "bench/parallel/scenes.hpp"
@@ -145,7 +144,7 @@ std::vector<row> all_rows() {
 
 bool measure_attention(const pair_options& set, board& all, const row_taker& take) {
   for (const row& r : all_rows())
-    for (const char* by : {"local", "shm"}) {
+    for (const char* by : all_ways) {
       const std::string name = r.name() + " " + name_of(r.of.type) + " " + r.text() + " " + by;
       if (name.find(set.filter) == std::string::npos) continue;
       all.rounds = board::most_rounds;
@@ -155,7 +154,7 @@ bool measure_attention(const pair_options& set, board& all, const row_taker& tak
                   [&one](int which) { one.call(which); });
         if (!one.is_right()) all.wrong = 1;
       };
-      (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
+      by_way(by, body);
       if (all.wrong != 0) {
         std::fprintf(stderr, "bench_parallel: wrong result: %s\n", name.c_str());
         return false;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 #include "bench/parallel/scenes.hpp"
@@ -54,7 +53,7 @@ bool measure_pair(const pair_row& r, const What& what, const pair_options& set, 
       alternate(me, all, set.seconds, contenders, call, r.in_cache);
       if (!one.is_right()) all.wrong = 1;
     };
-    (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
+    by_way(by, body);
     if (all.wrong != 0) {
       std::fprintf(stderr, "bench_parallel: wrong result: %s\n", name.c_str());
       return false;

@@ -27,7 +27,7 @@ ring_apart::ring_apart(const attention_shape& of, const rank_of& me, velo_sequen
       gradient_(gradient),
       own_(of, rows_of(ring, me.number), me, nullptr, nullptr),
       other_(of, rows_with_other(ring, me.number, VELO_SEQUENCE_TASK_QUERIES),
-             rows_with_other(ring, me.number, VELO_SEQUENCE_TASK_KEYS)),
+             rows_with_other(ring, me.number, VELO_SEQUENCE_TASK_KEYS), me.pool),
       before_(dtype::f32, other_.q.rows(), of.heads, of.width, 5),
       now_(dtype::f32, other_.q.rows(), of.heads, of.width, 6),
       sent_{of_own_rows(of), of_own_rows(of)},
@@ -38,7 +38,13 @@ ring_apart::ring_apart(const attention_shape& of, const rank_of& me, velo_sequen
 }
 
 row_block ring_apart::of_own_rows(const attention_shape& of) const {
-  return {gradient_ ? dtype::f32 : of.type, own_.tensors().k.rows(), of.key_heads, of.width, 7};
+  return {gradient_ ? dtype::f32 : of.type,
+          own_.tensors().k.rows(),
+          of.key_heads,
+          of.width,
+          7,
+          0,
+          me_.pool};
 }
 
 void ring_apart::compute() const {

@@ -7,26 +7,63 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "bench/harness/dtype.hpp"
+#include "bench/harness/require.hpp"
 #include "velo/velo.h"
 
 namespace velo::bench {
 
 using row_list = std::vector<std::int64_t>;
 
+// Memory of a pool, or of the heap where the pool is null.
+class row_memory {
+ public:
+  row_memory(velo_pool pool, std::int64_t bytes)
+      : heap_(pool == nullptr ? static_cast<std::size_t>(bytes) + alignment : 0),
+        bytes_(static_cast<std::uint64_t>(bytes)),
+        pooled_(nullptr, {pool, bytes_}) {
+    if (pool == nullptr) return;
+    velo_pool_request request = VELO_POOL_REQUEST_INIT;
+    request.bytes = bytes_;
+    void* memory = nullptr;
+    require(velo_pool_allocate(pool, &request, &memory));
+    pooled_.reset(static_cast<unsigned char*>(memory));
+  }
+  unsigned char* data() const {
+    if (pooled_ != nullptr) return pooled_.get();
+    auto* first = const_cast<unsigned char*>(heap_.data());
+    return first + (alignment - reinterpret_cast<std::uintptr_t>(first) % alignment) % alignment;
+  }
+
+ private:
+  static constexpr std::size_t alignment = 64;
+  struct give_back {
+    velo_pool pool;
+    std::uint64_t bytes;
+    void operator()(unsigned char* memory) const {
+      require(velo_pool_free(pool, memory, bytes, nullptr));
+    }
+  };
+
+  std::vector<unsigned char> heap_;
+  std::uint64_t bytes_;
+  std::unique_ptr<unsigned char, give_back> pooled_;
+};
+
 class row_block {
  public:
   row_block(dtype type, const row_list& rows, std::int64_t heads, std::int64_t width, int seed,
-            std::int64_t first = 0)
+            std::int64_t first = 0, velo_pool pool = nullptr)
       : type_(type),
         rows_(rows),
         first_(first),
         shape_{1, static_cast<std::int64_t>(rows.size()), heads, width},
         flat_{shape_[1], 1, heads * width},
         plane_{shape_[1], flat_[2]},
-        bytes_(static_cast<std::size_t>(shape_[1] * flat_[2] * bytes_of(type) + 64)) {
+        memory_(pool, shape_[1] * flat_[2] * bytes_of(type)) {
     for (std::int64_t i = 0; i < shape_[1]; ++i)
       for (std::int64_t j = 0; j < flat_[2]; ++j) set(i, j, number(seed, row(i), first + j));
   }
@@ -67,10 +104,7 @@ class row_block {
     return type_ == dtype::bf16 ? velo_dtype{VELO_DTYPE_BFLOAT, 16, 1}
                                 : velo_dtype{VELO_DTYPE_FLOAT, 32, 1};
   }
-  unsigned char* data() const {
-    auto* first = const_cast<unsigned char*>(bytes_.data());
-    return first + (64 - reinterpret_cast<std::uintptr_t>(first) % 64) % 64;
-  }
+  unsigned char* data() const { return memory_.data(); }
   unsigned char* place(std::int64_t i, std::int64_t j) const {
     return data() + (i * flat_[2] + j) * bytes_of(type_);
   }
@@ -105,7 +139,7 @@ class row_block {
   const row_list rows_;       // of the sequence
   const std::int64_t first_;  // column of the whole
   const std::int64_t shape_[4], flat_[3], plane_[2];
-  std::vector<unsigned char> bytes_;
+  const row_memory memory_;
 };
 
 }  // namespace velo::bench
