@@ -6,7 +6,7 @@
 // call. Either way begins with an agreement on the plan, before any row moves. Invariant: a store
 // that was sent does not change until the step behind the one that needs it, a packed copy until
 // the step behind the one that sent it. Cost: a barrier for each step that needs messages; or a
-// copy at either end.
+// copy at either end, none at the receiver's where the rows arrive in what the gradient keeps.
 #pragma once
 
 #include <memory>
@@ -34,6 +34,8 @@ class block_carrier {
   virtual void send(std::size_t message, const row_store& from) = 0;
   // Follows the messages of a step.
   virtual void start_sent() = 0;
+  // Memory in which a message may arrive: a dense store of its rows and heads.
+  virtual void offer(std::size_t, void*) {}
   // The store in which a message lies.
   virtual row_store received(std::size_t message) = 0;
   virtual void end() = 0;

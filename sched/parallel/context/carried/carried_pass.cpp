@@ -29,6 +29,7 @@ void carried_pass::run(block_carrier& by, bool gradient) {
   pass_ = gradient ? &share_.plan().gradient : &share_.plan().forward;
   by.begin(0);
   set_up();
+  offer_kept(by);
   for (step_ = 0; step_ <= pass_->steps; ++step_) {
     if (step_ > 0) by.begin(step_);
     arrive(by);
@@ -110,6 +111,28 @@ void carried_pass::place_kept() {
     result_ = out;
 }
 
+// Messages that fill consecutive rows of what is kept arrive there and need no copy.
+void carried_pass::offer_kept(block_carrier& by) const {
+  const std::vector<landing>& all = share_.landings(false);
+  if (is_gradient_ || call_.batch != 1) return;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const std::size_t message : all[i].messages)
+      if (void* place = place_in(kept_[i], pass_->messages[message]); place != nullptr)
+        by.offer(message, place);
+}
+
+// Where the rows of a message lie in a dense store of one sequence, if they are consecutive there.
+void* carried_pass::place_in(const row_store& store, const block_message& m) const {
+  if (store.data == nullptr || !(store.heads == m.heads) || m.statistics > 0) return nullptr;
+  const std::vector<row_run> runs = store.places->runs(m.of);
+  std::int64_t end = runs.empty() ? 0 : runs[0].position;
+  for (const row_run& run : runs) {
+    if (run.position != end) return nullptr;
+    end += run.count;
+  }
+  return runs.empty() ? nullptr : store.at(0, runs[0].position, store.heads.begin);
+}
+
 const row_store& carried_pass::own_of(content what) const {
   return what == content::q   ? tensors_.q
          : what == content::k ? tensors_.k
@@ -183,8 +206,11 @@ void carried_pass::land(const landing& one, const row_store& kept, block_carrier
     });
   };
   if (one.with_own) copy(own_of(one.what), share_.held().list());
-  for (const std::size_t message : one.messages)
-    copy(by.received(message), pass_->messages[message].of);
+  for (const std::size_t message : one.messages) {
+    const row_store from = by.received(message);
+    if (from.data != place_in(to, pass_->messages[message]))
+      copy(from, pass_->messages[message].of);
+  }
   holdings_.push_back({one.what, without_numbers(to, numbers)});
 }
 

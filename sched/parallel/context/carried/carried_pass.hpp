@@ -57,6 +57,8 @@ class carried_pass {
   void run(block_carrier& by, bool gradient);
   void set_up();
   void place_kept();
+  void offer_kept(block_carrier& by) const;
+  void* place_in(const row_store& store, const block_message& m) const;
   void count_tasks();
   void arrive(block_carrier& by);
   void land(const landing& one, const row_store& kept, block_carrier& by);

@@ -22,6 +22,7 @@ class message_carrier final : public block_carrier {
         memory_(memory),
         on_(on),
         arrived_(of.pass.messages.size()),
+        offered_(of.pass.messages.size()),
         places_(of.pass.messages.size()) {}
 
   void begin(std::int64_t step) override {
@@ -45,6 +46,7 @@ class message_carrier final : public block_carrier {
     has_started_ = true;
   }
 
+  void offer(std::size_t message, void* memory) override { offered_[message] = memory; }
   row_store received(std::size_t message) override { return arrived_[message]; }
   void end() override {}
   bool is_in_place() const override { return false; }
@@ -83,9 +85,11 @@ class message_carrier final : public block_carrier {
   comm::message expect(std::size_t index, std::int64_t now) {
     const block_message& m = of_.pass.messages[index];
     const std::int64_t rows_of_it = size_of(m.of);
-    void* memory = memory_.take(
-        bytes_of(m, rows_of_it), now,
-        is_of_keys(m.what) || m.remote || m.part ? m.needed + 2 : step_memory::to_the_end);
+    void* memory = offered_[index];
+    if (memory == nullptr)
+      memory = memory_.take(
+          bytes_of(m, rows_of_it), now,
+          is_of_keys(m.what) || m.remote || m.part ? m.needed + 2 : step_memory::to_the_end);
     places_[index] = std::make_unique<row_places>(m.of);
     arrived_[index] =
         dense_store(memory, *places_[index], m.heads, of_.width_of(m), of_.type_of(m));
@@ -130,6 +134,7 @@ class message_carrier final : public block_carrier {
   bool has_started_ = false;         // messages of the step
   std::vector<comm::message> sent_;  // of the step, not started
   std::vector<row_store> arrived_;   // by message
+  std::vector<void*> offered_;       // by message, or null
   std::vector<std::unique_ptr<row_places>> places_;
 };
 
