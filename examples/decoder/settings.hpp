@@ -123,6 +123,7 @@ struct run_settings {
   std::int64_t threads = 0;  // of a rank; 0: those of the machine, divided by the ranks
   std::int64_t ranks = 0;    // 0: a launcher's, else one
   std::string transport = "auto";
+  std::int64_t timeout = 600;  // seconds that a rank waits for another
   bool zero = false;  // each rank keeps its part of the optimizer's state
   std::string out = "runs/pretrain";
   std::string log;

@@ -105,7 +105,7 @@ class configuration {
   void check_context_parallel() const;
   void check_stages() const;
   void check_sequence_splits() const;
-  void require_unset(const char* name, const char* why, const char* size) const;
+  void require_unset(const char* name, const char* why, const char* size = nullptr) const;
   void require_sequence_plan() const;
   void drop_parts();
   void require_pipeline() const;

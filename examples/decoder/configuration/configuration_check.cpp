@@ -76,7 +76,7 @@ void configuration::check_profile() {
   run_settings& r = values.run;
   if (r.profile.empty()) {
     for (const char* name : {"profile_start", "profile_end", "profile_level", "profile_ranks"})
-      if (is_flag(name)) refuse(name, "is of a profile, which --profile DIR asks for");
+      require_unset(name, "is of a profile, which --profile DIR asks for");
     return;
   }
   const std::int64_t steps = values.schedule.steps;
@@ -108,6 +108,8 @@ void configuration::require_fit(std::int64_t ranks) const {
   const std::string those = std::to_string(copies) + (copies == ranks ? " ranks" : " copies");
   if (values.data.batch % copies != 0)
     refuse("batch", ("must be a multiple of the " + those).c_str());
+  if (!values.run.profile.empty() && !are_ranks_below(values.run.profile_ranks, ranks))
+    refuse("profile_ranks", ("must name ranks below " + count).c_str());
   if (ranks > 1 && !values.run.trace.empty())
     refuse("trace", ("is of one rank, not of " + count).c_str());
 }

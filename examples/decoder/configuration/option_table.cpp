@@ -203,6 +203,8 @@ void configuration::add_run() {
       1024);
   add("run", "transport", &r.transport,
       "of ranks that nobody started: local (threads of one process), shm (processes), auto (shm)");
+  add("run", "timeout", &r.timeout,
+      "seconds that a rank waits for another one; then the run ends and names that rank", 1, 86400);
   add("run", "zero", &r.zero,
       "true: each rank keeps and updates its part of the optimizer's state alone, with the same "
       "bits");

@@ -62,8 +62,9 @@ int on_threads(const settings& values, std::int64_t ranks, const std::function<i
     members.push_back(std::make_unique<member>(values, i == 0));
     contexts.push_back(members[i]->context().get());
   }
+  const velo_group_desc desc = members[0]->group_desc();
   auto groups = velo::group::create_local<std::vector<velo::group>>(
-      contexts.data(), static_cast<std::int32_t>(count));
+      contexts.data(), static_cast<std::int32_t>(count), &desc);
   std::vector<int> codes(count);
   std::vector<std::exception_ptr> failures(count);
   std::vector<std::thread> threads;
@@ -91,7 +92,7 @@ int as_launched(const settings& values, const char* rank, const std::function<in
   member me(values, std::atoi(rank) == 0, VELO_POOL_SHARED);
   {
     const ended_by_signals while_waiting;
-    velo_group_desc desc = VELO_GROUP_DESC_INIT;
+    velo_group_desc desc = me.group_desc();
     desc.pool = me.memory().pool();
     me.join(velo::group::create(me.context().get(), desc));
   }

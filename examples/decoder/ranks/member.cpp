@@ -18,10 +18,9 @@ memory_settings without_records(memory_settings all) {
   return all;
 }
 
-// A part of a group, by its ranks; empty where this rank is alone.
-velo::group part_of(const velo::group& whole, const char* label,
+// A part of a group, by its ranks; empty where this rank is alone. desc: the whole's.
+velo::group part_of(const velo::group& whole, velo_group_desc desc, const char* label,
                     const std::vector<std::int32_t>& ranks) {
-  velo_group_desc desc = VELO_GROUP_DESC_INIT;
   desc.label = label;
   const auto count = static_cast<std::int32_t>(ranks.size());
   return count == 1 ? velo::group() : whole.part(ranks.data(), count, &desc);
@@ -30,8 +29,9 @@ velo::group part_of(const velo::group& whole, const char* label,
 // This rank's parts of a job, by the names that velo topology gives to families of ranks.
 class families {
  public:
-  families(const velo::group& whole, const parallel_settings& how, int copies)
-      : whole_(whole), rank_(velo_group_info(whole.info()).rank) {
+  families(const velo::group& whole, const velo_group_desc& desc_of_whole,
+           const parallel_settings& how, int copies)
+      : whole_(whole), desc_(desc_of_whole), rank_(velo_group_info(whole.info()).rank) {
     velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
     desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies;
     desc.tp_x = how.tp_x;
@@ -52,7 +52,7 @@ class families {
     const velo_topology_place at = topology_.place(family, rank_);
     if (at.group < 0) return {};
     const std::vector<std::int32_t> all = ranks(family);
-    return {part_of(whole_, family, all), static_cast<int>(at.position),
+    return {part_of(whole_, desc_, family, all), static_cast<int>(at.position),
             static_cast<int>(all.size())};
   }
 
@@ -61,12 +61,13 @@ class families {
     const std::int64_t position = topology_.place(family, rank_).position;
     const std::vector<std::int32_t> all = ranks(family);
     const auto first = all.begin() + position / count * count;
-    return {part_of(whole_, "copies", {first, first + count}), static_cast<int>(position % count),
-            static_cast<int>(count)};
+    return {part_of(whole_, desc_, "copies", {first, first + count}),
+            static_cast<int>(position % count), static_cast<int>(count)};
   }
 
  private:
   const velo::group& whole_;
+  const velo_group_desc desc_;
   const int rank_;
   velo::topology topology_;
 };
@@ -75,8 +76,15 @@ class families {
 
 member::member(const settings& values, bool leads, velo_pool_kind kind)
     : threads_(values.run.threads),
+      timeout_ns_(values.run.timeout * 1'000'000'000),
       memory_(leads ? values.memory : without_records(values.memory), kind),
       context_(make_context(values.run, memory_)) {}
+
+velo_group_desc member::group_desc() const {
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  desc.timeout_ns = timeout_ns_;
+  return desc;
+}
 
 void member::join(velo::group group) {
   group_ = std::move(group);
@@ -93,7 +101,7 @@ void member::join(velo::group group) {
 
 void member::split(const parallel_settings& how, std::int64_t ranks_of_key, bool ties_ends) {
   ranks_of_copy_ = static_cast<int>(how.ranks_of_copy());
-  const families all(group_, how, copies());
+  const families all(group_, group_desc(), how, copies());
   stages_ = all.part("pp");
   tensor_ = all.part("tp");
   context_ranks_ = all.part("cp");
@@ -115,7 +123,7 @@ void member::share_weights(std::vector<std::int32_t> ranks, bool with_mirror) {
   std::sort(ranks.begin(), ranks.end());
   data_parallel_ranks_ = static_cast<int>(ranks.size());
   leads_data_parallel_ = ranks[0] == rank_;
-  data_parallel_group_ = part_of(group_, "dp-cp", ranks);
+  data_parallel_group_ = part_of(group_, group_desc(), "dp-cp", ranks);
 }
 
 void member::barrier() const {

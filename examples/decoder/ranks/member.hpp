@@ -24,6 +24,9 @@ class member {
   explicit member(const settings& values, bool leads = true,
                   velo_pool_kind kind = VELO_POOL_ORDINARY);
 
+  // The defaults of a job's group, with the timeout of the settings.
+  velo_group_desc group_desc() const;
+
   // Makes this a rank of the group. Its threads are its share of the machine's where the settings
   // leave that open.
   void join(velo::group group);
@@ -105,6 +108,7 @@ class member {
   std::vector<T> gathered(T mine) const;
 
   const std::int64_t threads_;  // as the settings say
+  const std::int64_t timeout_ns_;
   run_memory memory_;
   velo::context context_;
   profile profile_;

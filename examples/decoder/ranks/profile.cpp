@@ -42,6 +42,13 @@ bool names_ranks(const std::string& list) {
          });
 }
 
+bool are_ranks_below(const std::string& list, std::int64_t ranks) {
+  if (list == "all") return true;
+  const std::vector<std::string> parts = parts_of(list);
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const std::string& each) { return std::stoi(each) < ranks; });
+}
+
 bool is_named(const std::string& list, int rank) {
   if (list == "all") return true;
   const std::vector<std::string> parts = parts_of(list);

@@ -43,6 +43,8 @@ class profile {
 
 // Whether a text is a list of ranks, "0,2", or "all"; whether it names this one.
 bool names_ranks(const std::string& list);
+// Whether a list that is one names no rank of `ranks` or above.
+bool are_ranks_below(const std::string& list, std::int64_t ranks);
 bool is_named(const std::string& list, int rank);
 
 }  // namespace decoder

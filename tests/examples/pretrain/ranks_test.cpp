@@ -173,6 +173,33 @@ TEST_CASE("what ranks cannot do is refused once") {
   CHECK_THAT(wrong.text, Contains("must be auto, local or shm"));
 }
 
+TEST_CASE("a rank that is stopped ends the others after the timeout, who name it") {
+  struct row {
+    std::vector<std::string> layout;
+    std::size_t ranks, victim;
+  };
+  for (const row& each : {row{{"--ranks", "2"}, 2, 1}, row{{"--ranks", "2"}, 2, 0},
+                          row{{"--tp", "2", "--pp", "2", "--cp", "2"}, 8, 5}}) {
+    workplace w;
+    std::vector<std::string> words = each.layout;
+    words.insert(words.end(), {"--steps", "400000", "--accumulation", "2", "--transport", "shm",
+                               "--timeout", "2"});
+    child running(tiny(w.path, words));
+    running.wait_for("3/400000  ");
+    const std::vector<pid_t> ranks = children_of(running.id());
+    REQUIRE(ranks.size() == each.ranks);
+    stop(ranks[each.victim]);
+    const auto begin = std::chrono::steady_clock::now();
+    const outcome ended = running.finish();
+    INFO(ended.text);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    CHECK(ended.code != 0);
+    const std::string victim = "rank " + std::to_string(each.victim);
+    CHECK_THAT(ended.text, Contains(each.victim > 0 ? "got " + victim + " " : victim + " "));
+    for (const pid_t rank : ranks) CHECK(::kill(rank, 0) != 0);
+  }
+}
+
 TEST_CASE("a rank that is killed ends the others, who say so") {
   struct row {
     std::vector<std::string> layout;
