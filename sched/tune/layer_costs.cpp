@@ -12,8 +12,12 @@
 namespace velo::sched::tune {
 namespace {
 
-constexpr double element = 2;           // bytes of an activation
 constexpr double flash_backward = 2.5;  // of the forward's operations
+
+// Bytes of an activation.
+double element_of(const job& of) {
+  return of.training.parameter_bytes >= 4 ? 4 : 2;
+}
 
 struct widths {
   widths(const model& m, double x, double y)
@@ -37,7 +41,8 @@ class builder {
       : job_(training_job),
         m_(training_job.model),
         profile_(training_job.profile),
-        input_bytes_(training_job.training.fp8 ? 1 : element),
+        element_(element_of(training_job)),
+        input_bytes_(training_job.training.fp8 ? 1 : element_),
         t_(layout.tp),
         x_(layout.ranks_x()),
         y_(layout.ranks_y()),
@@ -61,7 +66,7 @@ class builder {
   const context_use& context() const { return use_; }
   const tensor_use& tensor() const { return moved_; }
   // Bytes of the widest product of a block, before it is summed along y.
-  double widest() const { return in_two_ && y_ > 1 ? n_ * element * widest_ : 0; }
+  double widest() const { return in_two_ && y_ > 1 ? n_ * element_ * widest_ : 0; }
   double context_buffers() const { return context_.buffers; }
 
   layer_cost dense() {
@@ -93,7 +98,7 @@ class builder {
     cached_.parameters = table();
     if (m_.dropout) kept(between_ * w_.hidden);
     // Rows are read and written, and in the backward accumulated.
-    cached_.forward = cached_.weight = 2 * between_ * element * w_.hidden / profile_.memory_rate;
+    cached_.forward = cached_.weight = 2 * between_ * element_ * w_.hidden / profile_.memory_rate;
     return cached_;
   }
 
@@ -103,13 +108,13 @@ class builder {
     cached_.parameters = w_.hidden + (m_.tied_embeddings ? 0 : table());
     product(n_, w_.hidden, symbols);
     if (in_two_) {  // scattered along y; gathered for either gradient
-      const double seconds = collective_seconds(profile_, y_, x_, n_ * element * symbols);
+      const double seconds = collective_seconds(profile_, y_, x_, n_ * element_ * symbols);
       cached_.forward += seconds;
       cached_.input += seconds;
       cached_.weight += seconds;
     }
-    kept(2 * between_ * element * w_.hidden);  // of the norm and of the product
-    kept(4 * logits);                          // float32
+    kept(2 * between_ * element_ * w_.hidden);  // of the norm and of the product
+    kept(4 * logits);                           // float32
     element_wise();
     cached_.remade = 4 * logits;  // their gradient
     return cached_;
@@ -129,7 +134,7 @@ class builder {
   double product(double rows, double inner, double columns, double copies = 1,
                  bool narrow = false) {
     const double operations = 2 * rows * inner * columns;
-    const double bytes = element * (rows * inner + copies * inner * columns + rows * columns);
+    const double bytes = element_ * (rows * inner + copies * inner * columns + rows * columns);
     const bool in_fp8 = narrow && job_.training.fp8;
     const double rate = in_fp8 ? profile_.fp8_flops : profile_.matmul_flops;
     const double seconds = std::max(operations / rate, bytes / profile_.memory_rate);
@@ -156,8 +161,8 @@ class builder {
   void attention() {
     const double query = w_.heads * w_.query, key = w_.kv_heads * w_.query;
     const double value = w_.kv_heads * w_.value, out = w_.heads * w_.value;
-    kept(between_ * element * 2 * w_.hidden);  // of two norms
-    norm_output();                             // input of the projections
+    kept(between_ * element_ * 2 * w_.hidden);  // of two norms
+    norm_output();                              // input of the projections
     if (m_.kv_rank > 0)
       latent(query, key, value);
     else
@@ -165,7 +170,7 @@ class builder {
     last_product_ = project(out, w_.hidden);
     first_width_ = query + key + value;
     last_width_ = out;
-    kept(inside_ * (element * (query + key + value) + input_bytes_ * out));
+    kept(inside_ * (element_ * (query + key + value) + input_bytes_ * out));
     if (splits_ > 1) share_keys(key + value);
     cached_.parameters += 2 * w_.hidden;
     if (m_.dropout) kept(2 * between_ * w_.hidden);  // masks
@@ -175,7 +180,7 @@ class builder {
   // Keys and values exist from a micro-batch's first split to its last, and their gradients back to
   // the first: more than its splits hold each at a time. Neither is made again.
   void share_keys(double columns) {
-    keys_bytes_ = inside_ * element * columns;
+    keys_bytes_ = inside_ * element_ * columns;
     cached_.shared = (2 * splits_ - 1) * keys_bytes_;
   }
 
@@ -193,13 +198,13 @@ class builder {
     product(between_, w_.hidden, narrow, 1, true);
     cached_.parameters += w_.hidden * narrow + q + kv;  // with two norms
     const double normed = between_ * input_bytes_ * (q + kv);
-    kept(between_ * element * (q + kv + rope) + normed);
+    kept(between_ * element_ * (q + kv + rope) + normed);
     double up = project(q > 0 ? q : w_.hidden, query);
     first_product_ = up;
     // All heads share the rotated part of keys.
     up += project(kv, key - w_.heads * rope + value);
     cheap(normed, 2 * normed / profile_.memory_rate);
-    cheap(n_ * element * (query + key + value), up);
+    cheap(n_ * element_ * (query + key + value), up);
   }
 
   void core() {
@@ -212,7 +217,7 @@ class builder {
     if (m_.flash_attention) {
       kept(inside_ * 4 * w_.heads);  // the logarithm of each row's sum
     } else {
-      core_bytes_ = inside_ * w_.heads * s * (m_.dropout ? 2 * element + 1 : element);
+      core_bytes_ = inside_ * w_.heads * s * (m_.dropout ? 2 * element_ + 1 : element_);
       kept(core_bytes_);
       remade_core_ = seconds + 2 * core_bytes_ / profile_.memory_rate;
     }
@@ -234,7 +239,7 @@ class builder {
   void share_sequence(const full_layout& layout) {
     context_ = context_cost_of({layout.cp_algorithm, cp_, neighbors_, job_.training.sequence,
                                 m_.heads / x_, static_cast<std::int64_t>(w_.kv_heads), w_.query,
-                                w_.value, element});
+                                w_.value, element_});
     for (auto* pass : {&context_.forward, &context_.gradient})
       for (context_phase& one : *pass) {
         one.cells *= layout.micro_batch;
@@ -300,15 +305,15 @@ class builder {
     kept(tokens * input_bytes_ * w_.hidden);  // what comes in
     // The returned outputs. They are not needed if the router's weights are applied before the last
     // product, which holds if that product's input is recomputed.
-    kept(tokens * element * w_.hidden);
-    cheap(tokens * element * w_.hidden, 0);
+    kept(tokens * element_ * w_.hidden);
+    cheap(tokens * element_ * w_.hidden, 0);
     feed_forward(tokens, static_cast<double>(m_.expert_hidden), own);
     if (tokens_ == rearrange::one_hot) rearrange_by_products(tokens);
     cached_.expert_parameters =
         own * w_.matrices * w_.hidden * static_cast<double>(m_.expert_hidden);
     // Tokens leave in the bytes of a product's input and return in those of a sum.
     const double seconds =
-        all_to_all_seconds(profile_, ep_, tokens * (input_bytes_ + element) / 2 * w_.hidden);
+        all_to_all_seconds(profile_, ep_, tokens * (input_bytes_ + element_) / 2 * w_.hidden);
     cached_.forward += seconds;
     cached_.input += seconds;
     all_to_all_ += 2 * seconds;
@@ -320,8 +325,8 @@ class builder {
     const double rows = n_ / t_;
     const double seconds =
         std::max(2 * places * rows * w_.hidden / profile_.matmul_flops,
-                 element * (places * rows + (places + rows) * w_.hidden) / profile_.memory_rate);
-    kept(places * rows * element);
+                 element_ * (places * rows + (places + rows) * w_.hidden) / profile_.memory_rate);
+    kept(places * rows * element_);
     cached_.forward += 2 * seconds;
     cached_.input += 3 * seconds;
     compute_ += 5 * seconds;
@@ -344,7 +349,7 @@ class builder {
   // Seconds that a product does not hide of so many exchanges of all rows.
   double exposed_beside(double product, double exchanges) const {
     if (t_ == 1) return 0;
-    const double bytes = exchanges * n_ * element * w_.hidden;
+    const double bytes = exchanges * n_ * element_ * w_.hidden;
     const double latency = collective_seconds(profile_, t_, 1, 0);
     const double moved =
         collective_seconds(profile_, t_, 1, bytes) + (exchanges * slices_ - 1) * latency;
@@ -353,7 +358,7 @@ class builder {
 
   void exchange_both_ways() {
     const tensor_use use = exchanged_both_ways(
-        profile_, {x_, y_, n_ * element, between_, w_.hidden, first_width_, last_width_});
+        profile_, {x_, y_, n_ * element_, between_, w_.hidden, first_width_, last_width_});
     cached_.forward += use.forward_seconds * (1 - profile_.tp_overlap);
     cached_.input += use.gradient_seconds * (1 - profile_.tp_overlap);
     moved_ += use;
@@ -384,7 +389,7 @@ class builder {
         remake(cheap_bytes_, remade_cheap_);
         break;
       case VELO_TUNING_RECOMPUTE_FULL:
-        remake(cached_.kept - between_ * element * w_.hidden - keys_bytes_, cached_.forward);
+        remake(cached_.kept - between_ * element_ * w_.hidden - keys_bytes_, cached_.forward);
         break;
       default:
         break;
@@ -401,6 +406,7 @@ class builder {
   const job& job_;
   const model& m_;
   const profile& profile_;
+  const double element_;      // bytes of an activation
   const double input_bytes_;  // of an element that a product keeps
   const std::int32_t t_, x_, y_;
   const bool in_two_;
@@ -460,7 +466,7 @@ layer_costs layer_costs_of(const job& training_job, const full_layout& layout) {
   const double n = static_cast<double>(layout.micro_batch) *
                    static_cast<double>(training_job.training.sequence) / layout.cp /
                    layout.splits();
-  const double whole = n * element * static_cast<double>(m.hidden);
+  const double whole = n * element_of(training_job) * static_cast<double>(m.hidden);
   const bool cuts_rows = training_job.training.sequence_parallel || layout.in_two();
   result.message_bytes = cuts_rows ? whole / layout.tp : whole;
   const std::int64_t below = std::int64_t{layout.tp} * layout.cp * layout.dp;

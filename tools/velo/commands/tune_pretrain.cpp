@@ -58,17 +58,38 @@ class pretrain_plan {
   std::vector<std::int64_t> stage_layers_;
 };
 
-// What pretrain calls a kind of recompute; empty: it has none of the kind.
-std::string recompute_of(const std::string& kind) {
-  if (kind == "core") return "selective";
-  return kind == "norms" ? "" : kind;
-}
+// The optimizer's settings whose state takes no more than the plan was priced with; `missing` says
+// why there are none.
+struct state_settings {
+  explicit state_settings(const pretrain_plan& of) {
+    const std::int64_t weights = of.training("parameter_bytes"),
+                       sums = of.training("gradient_bytes"), state = of.training("optimizer_bytes");
+    is_f32 = weights == 4;
+    const std::int64_t least = is_f32 ? 8 : 6;  // both moments; in 16 bits, and masters' residuals
+    if (weights != 2 && weights != 4)
+      missing = "its weights take " + std::to_string(weights) + " bytes, not 2 or 4";
+    else if (sums < (is_f32 ? 4 : 2))
+      missing = "its gradients take " + std::to_string(sums) + " bytes a parameter";
+    else if (state < least)
+      missing = "its optimizer takes " + std::to_string(state) + " bytes a parameter, less than " +
+                std::to_string(least);
+    if (is_f32) return;
+    narrow_sums = sums < 4;
+    narrow_moments = state < 10;
+    residuals = state < 8 || (state >= 10 && state < 12);
+  }
+
+  bool is_f32, narrow_sums = false, narrow_moments = false, residuals = false;
+  std::string missing;
+};
 
 std::string refusal(const pretrain_plan& of) {
   if (of.has("moe.experts")) return "it has experts";
   if (of.has("latent_attention.kv_rank")) return "it has latent attention";
   if (!of.is("gated")) return "its feed-forwards are not gated";
   if (of.is("dropout")) return "it has dropout";
+  if (!of.is("flash_attention")) return "it keeps the scores of attention";
+  if (const std::string missing = state_settings(of).missing; !missing.empty()) return missing;
   if (of.model("head_dim") * of.model("heads") != of.model("hidden"))
     return "its heads are not hidden / heads wide";
   if (of.model("head_dim") % 2 != 0) return "its heads have an odd width";
@@ -81,7 +102,7 @@ std::string refusal(const pretrain_plan& of) {
   if (of.layout("tp_slices") > 1) return "it overlaps products with exchanges (tp_slices)";
   if (of.trains_with("fp8")) return "it trains in fp8";
   if (of.training("zero") > 1) return "it shares gradients (zero 2)";
-  if (recompute_of(of.word("recompute")).empty()) return "it recomputes norms and activations";
+  if (of.word("recompute") == "norms") return "it recomputes norms and activations";
   if (of.ranks() > most_ranks) return "it takes more than 1024 ranks";
   const auto& layers = of.stage_layers();
   if (std::find(layers.begin(), layers.end(), 0) != layers.end())
@@ -110,7 +131,14 @@ void write_model(json_t* to, const pretrain_plan& of) {
                                   {"inner", "ffn_hidden"}, {"vocab", "vocabulary"}};
   for (const auto& [name, from] : names) set(to, name, of.model(from));
   set(to, "tied", of.is("tied_embeddings"));
-  set(to, "dtype", std::string(of.training("parameter_bytes") == 4 ? "f32" : "bf16"));
+  set(to, "dtype", std::string(state_settings(of).is_f32 ? "f32" : "bf16"));
+}
+
+void write_optimizer(json_t* to, const pretrain_plan& of) {
+  const state_settings s(of);
+  set(to, "o2_gradient", s.narrow_sums);
+  set(to, "o2_optimizer", s.narrow_moments);
+  set(to, "reuse_fp32_param", s.residuals);
 }
 
 void write_parallel(json_t* to, const pretrain_plan& of) {
@@ -143,7 +171,8 @@ std::string pretrain_config(const json_t* tuning, std::size_t plan) {
   set(data, "sequence", of.training("sequence"));
   set(data, "batch", of.layout("micro_batch") * of.layout("dp"));
   set(data, "accumulation", of.layout("microbatches"));
-  set(section(all, "memory"), "recompute", recompute_of(of.word("recompute")));
+  write_optimizer(section(all, "optimizer"), of);
+  set(section(all, "memory"), "recompute", of.word("recompute"));
   write_parallel(section(all, "parallel"), of);
   json_t* run = section(all, "run");
   set(run, "ranks", of.ranks());
