@@ -168,6 +168,9 @@ std::vector<loss_case> cases_of(int ranks) {
   all.push_back(even(ranks));  // all classes on one rank, none on the others
   all[3].columns.assign(at(ranks), 0);
   all[3].columns.back() = 24;
+  all.push_back(even(ranks));  // no target counts
+  all[4].ignored = -100;
+  all[4].targets.assign(at(all[4].tokens), all[4].ignored);
   for (std::size_t i = 0, count = all.size(); i < count; ++i) {
     all.push_back(all[i]);
     all.back().smoothing = 0.1;
