@@ -302,7 +302,7 @@ void configuration::check_stages() const {
     return;
   }
   const auto places = places_in(p.noop_layers);
-  if (!places) refuse("noop_layers", "must be a list of places in ascending order, like 0,7");
+  if (!places) refuse("noop_layers", "must be a list of places, like 0,7");
   if (!places->empty() && static_cast<std::int64_t>(places->back()) >=
                               values.model.layers + static_cast<std::int64_t>(places->size()))
     refuse("noop_layers", "must lie among themselves and", "layers");

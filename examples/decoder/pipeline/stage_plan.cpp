@@ -51,9 +51,10 @@ std::optional<std::vector<std::size_t>> places_in(const std::string& list) {
         std::all_of(each.begin(), each.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     if (each.empty() || each.size() > 4 || !digits) return std::nullopt;
     all.push_back(std::stoul(each));
-    if (all.size() > 1 && all[all.size() - 2] >= all.back()) return std::nullopt;
   }
   if (!list.empty() && list.back() == ',') return std::nullopt;
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 

@@ -22,7 +22,7 @@ namespace decoder {
 // The names of all kinds.
 std::vector<std::string> pipelines();
 
-// The places of a list "0,7", in ascending order; nothing if it is no such list.
+// The places of a list "0,7", in ascending order; each once; nothing if it is no such list.
 std::optional<std::vector<std::size_t>> places_in(const std::string& list);
 
 class stage_plan {

@@ -41,3 +41,30 @@ TEST_CASE("over two hosts a sharded optimizer and steps that do not wait have th
                   {"--post_validation", "true"});
   }
 }
+
+TEST_CASE("over two hosts ranks that share a model have the losses of one host") {
+  if (!has_mpirun()) {
+    WARN("not tested: no mpirun");
+    return;
+  }
+  workplace w;
+  const auto losses = [&](const char* hosts, const words& layout) {
+    const std::string name = std::string(hosts) + layout[1] + ".jsonl";
+    words all = {"--dtype", "f32", "--steps", "3", "--threads", "1", "--log", w / name};
+    all.insert(all.end(), layout.begin(), layout.end());
+    all = tiny(w.path, all);
+    ended(0, run_program(all, [&] { become_mpirun(4, all, on_hosts(hosts)); }));
+    return w.losses(name);
+  };
+  for (const words& layout :
+       {words{"--tp", "2", "--sequence_parallel", "true", "--cp", "2"},
+        {"--cp", "4", "--cp_window", "2", "--pp", "1"},
+        {"--tp", "4", "--tp_x", "2", "--kv_heads", "2"},
+        {"--pp", "2", "--pipeline", "zbv", "--cp", "2", "--layers", "4", "--accumulation", "4"}}) {
+    const auto alone = losses("0000", layout);
+    for (const char* hosts : {"0011", "0101"}) {
+      INFO(hosts << ", " << layout[0] << " " << layout[1] << " " << layout[2]);
+      compare_logs(alone, losses(hosts, layout));
+    }
+  }
+}

@@ -138,7 +138,7 @@ inline const std::vector<layout>& layouts() {
          s.parallel.pp = 2, s.parallel.pipeline = "dualpipe";
        }},
       {"stages of 1 and 3 layers by 1f1b, tp 2", 4,
-       [](settings& s) { s.parallel.pp = s.parallel.tp = 2, s.parallel.noop_layers = "0,2"; }},
+       [](settings& s) { s.parallel.pp = s.parallel.tp = 2, s.parallel.noop_layers = "2,0,0"; }},
       {"double ring of 4 that keeps keys and values, pp 2 by zbh1", 8,
        [](settings& s) {
          s.parallel.cp = 4, s.parallel.cp_window = 2, s.parallel.cp_kv_cache = "full";
