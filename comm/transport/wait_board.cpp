@@ -86,7 +86,7 @@ void wait_board::follow_waits(fault& why) const noexcept {
 }
 
 noted_wait::~noted_wait() {
-  if (note_ != 0) on_.notes_->used_.fetch_and(~(1u << static_cast<unsigned>(note_)));
+  free_slot();
 }
 
 // Writes nothing if more waits are under way than there are notes.
@@ -105,6 +105,12 @@ void noted_wait::renew(const fault& what) noexcept {
 
 void noted_wait::clear() noexcept {
   if (note_ != 0) on_.notes_->erase(note_);
+  free_slot();
+}
+
+void noted_wait::free_slot() noexcept {
+  if (note_ != 0) on_.notes_->used_.fetch_and(~(1u << static_cast<unsigned>(note_)));
+  note_ = 0;
 }
 
 }  // namespace velo::comm

@@ -80,7 +80,8 @@ class wait_board {
   char label_[sizeof fault::part] = "";
 };
 
-// The note of one wait of this rank.
+// The note of one wait of this rank at a time. It uses one of the rank's notes from renew() until
+// clear().
 class noted_wait {
  public:
   explicit noted_wait(const wait_board& on) noexcept : on_(on) {}
@@ -89,9 +90,11 @@ class noted_wait {
 
   // Before each sleep. what: the call, with the awaited ranks as its culprits.
   void renew(const fault& what) noexcept;
-  void clear() noexcept;
+  void clear() noexcept;  // another wait may be noted after it
 
  private:
+  void free_slot() noexcept;
+
   const wait_board& on_;
   int note_ = 0;  // none yet
 };

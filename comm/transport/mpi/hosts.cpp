@@ -30,7 +30,7 @@ std::uint16_t index_of(const std::vector<int>& leaders, int rank) {
 }  // namespace
 
 mpi_hosts::mpi_hosts(mpi_link& link, std::size_t buffer)
-    : link_(link), order_(names_of(link)), own_host_(order_.host_of(link.rank())), note_(link) {
+    : link_(link), order_(names_of(link)), own_host_(order_.host_of(link.rank())) {
   const std::vector<int>& here = local_ranks();
   if (!order_.matters() || here.size() == 1) return;
   const std::uint64_t token = link.ranks()[core::at(here[0])].token;
@@ -91,6 +91,7 @@ bool mpi_hosts::carry_out(mpi_round& r) {
     else
       traits.out == layout::whole ? spread(r) : gather_blocks(r);
   } catch (...) {
+    note_.reset();  // not erased: this rank has met a fault, and its note of that follows
     end_all();
     throw;
   }
@@ -123,19 +124,17 @@ void mpi_hosts::fail(const fault& why) noexcept {
 void mpi_hosts::run_inside(const mpi_round& r, const operation& what) {
   if (inside_ == nullptr) return;
   doing_ = r.doing_;
-  inside_->run(what, r.state);
-  end_wait();
-}
-
-void mpi_hosts::end_wait() noexcept {
-  note_.end();
   waited_ = 0;
+  note_.emplace(link_);
+  inside_->run(what, r.state);
+  note_->end();
+  note_.reset();
 }
 
 void mpi_hosts::poll(std::int64_t waited_ns, const rank_set& awaited) {
-  if (waited_ns < waited_) end_wait();  // a new wait has begun
+  if (waited_ns < waited_) note_->end();  // a new wait has begun
   waited_ = waited_ns;
-  link_.check_faults(doing_, ranks_of(awaited), waited_ns, note_);
+  link_.check_faults(doing_, ranks_of(awaited), waited_ns, *note_);
 }
 
 rank_set mpi_hosts::ranks_of(const rank_set& places) const {

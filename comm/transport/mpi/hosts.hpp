@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/transport/mpi/host_order.hpp"
@@ -45,17 +46,16 @@ class mpi_hosts final : progress_hook {
   void share(mpi_round& r, int from);
   void run_inside(const mpi_round& r, const operation& what);
   void poll(std::int64_t waited_ns, const rank_set& awaited) override;
-  void end_wait() noexcept;
   rank_set ranks_of(const rank_set& places) const;  // converts local ranks to ranks of the group
   void end_all();
 
   mpi_link& link_;
   const host_order order_;
-  const std::size_t own_host_;         // index of this rank's host
-  std::unique_ptr<transport> inside_;  // nullptr: this rank is alone on its host
-  fault doing_;                        // the operation that runs inside
-  mpi_link::sent_wait note_;           // of the wait inside
-  std::int64_t waited_ = 0;            // its length
+  const std::size_t own_host_;               // index of this rank's host
+  std::unique_ptr<transport> inside_;        // nullptr: this rank is alone on its host
+  fault doing_;                              // the operation that runs inside
+  std::optional<mpi_link::sent_wait> note_;  // of the wait inside, while that operation runs
+  std::int64_t waited_ = 0;                  // its length
 };
 
 }  // namespace velo::comm
