@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "comm/transport/wait_board.hpp"
 #include "core/failure.hpp"
 
 namespace velo::comm {
@@ -120,6 +121,10 @@ void mpi_progress::add_part(std::uint64_t number, notice_reader& reader) {
 void mpi_progress::read_early(std::uint64_t number, notice_reader& reader) {
   for (const notice& one : early_)
     if (one.group == number) reader.read(one);
+  drop_early(number);
+}
+
+void mpi_progress::drop_early(std::uint64_t number) noexcept {
   early_.erase(std::remove_if(early_.begin(), early_.end(),
                               [&](const notice& one) { return one.group == number; }),
                early_.end());
@@ -128,11 +133,14 @@ void mpi_progress::read_early(std::uint64_t number, notice_reader& reader) {
 void mpi_progress::add_notes(std::uint64_t number, notice_reader& reader) {
   const std::lock_guard<std::mutex> lock(lock_);
   readers_.emplace(number, &reader);
+  read_early(number, reader);
 }
 
 void mpi_progress::remove(std::uint64_t group) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   readers_.erase(group);
+  drop_early(group);
+  if (readers_.count(number_of_notes(group)) == 0) drop_early(number_of_notes(group));
 }
 
 int mpi_progress::tag(std::uint64_t group, int kind) noexcept {
@@ -152,13 +160,22 @@ void mpi_progress::poll() noexcept {
   if (!orphans_.empty()) free_completed();
 }
 
+// Whether the group is still to be made, or for a note of a fault is being made. A note of a wait
+// is renewed: an early one would pass for one that has just been sent.
+bool mpi_progress::is_early(const notice& one) const noexcept {
+  if ((one.group & notes_bit) == 0)
+    return one.group >= (one.group < first_part(duplicate_->most_tag) ? next_ : next_part_);
+  const std::uint64_t outermost = one.group & ~notes_bit;
+  return one.note == wait_notes::fault_note &&
+         (outermost >= next_ || readers_.count(outermost) != 0);
+}
+
 void mpi_progress::read_notice() noexcept {
   const notice& came = *incoming_;
   const auto meant = readers_.find(came.group);
   if (meant != readers_.end()) {
     meant->second->read(came);
-  } else if ((came.group & notes_bit) == 0 &&
-             came.group >= (came.group < first_part(duplicate_->most_tag) ? next_ : next_part_)) {
+  } else if (is_early(came)) {
     try {
       early_.push_back(came);
     } catch (const std::bad_alloc&) {  // the group's waits end with their timeout

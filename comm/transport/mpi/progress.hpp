@@ -61,7 +61,8 @@ class mpi_progress {
   // The ranks of a subgroup alone agree on its number: the largest next_part() among them.
   std::uint64_t next_part() const;
   void add_part(std::uint64_t number, notice_reader& reader);
-  // Notices of waits have a number of their own, by the outermost group. Early ones are not kept.
+  // Notes have a number of their own, by the outermost group. Reads the notes of faults that
+  // arrived while the group was being made; early notes of waits are not kept.
   static std::uint64_t number_of_notes(std::uint64_t group) noexcept { return group | notes_bit; }
   void add_notes(std::uint64_t number, notice_reader& reader);
   void remove(std::uint64_t group) noexcept;
@@ -86,6 +87,8 @@ class mpi_progress {
   mpi_progress(loaded_plugin plugin, mpi_duplicate* duplicate);
   static bool make(mpi_duplicate* duplicate, void* plugin) noexcept;
   void read_early(std::uint64_t number, notice_reader& reader);
+  void drop_early(std::uint64_t number) noexcept;
+  bool is_early(const notice& one) const noexcept;
   void read_notice() noexcept;
   void expect_notice() noexcept;
   void free_completed() noexcept;

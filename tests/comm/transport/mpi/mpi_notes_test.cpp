@@ -22,8 +22,9 @@ void sleep_ms(std::int64_t ms) {
 
 // A part under a label, or the status of making it.
 struct part_of {
-  part_of(velo_group parent, const std::vector<std::int32_t>& ranks, const char* label) {
-    velo_group_desc desc = group_desc(timeout_ms);
+  part_of(velo_group parent, const std::vector<std::int32_t>& ranks, const char* label,
+          std::int64_t within_ms = timeout_ms) {
+    velo_group_desc desc = group_desc(within_ms);
     desc.label = label;
     status = velo_group_create_part(parent, ranks.data(), static_cast<std::int32_t>(ranks.size()),
                                     &desc, &group);
@@ -100,5 +101,43 @@ TEST_CASE("a rank notes its waits after long waits inside its host, in however m
     CHECK(ends[rank].code == VELO_ERR_PEER);
     CHECK(ends[rank].got == "rank 0 not there");
     CHECK(ends[rank].expected == "barrier (operation 1) in far within 600 ms");
+  }
+}
+
+// Rank 2 is still making the group of all, for an opening of rank 0 that is held back, when rank 0
+// misses rank 1 in a part. In its first call rank 2 waits for both.
+TEST_CASE("a rank that is making its first group hears which fault another has met") {
+  constexpr int notice_tag = 0;
+  scripted script;
+  std::atomic<bool> has_met{false}, is_known{false}, is_over{false};
+  script.holds = [&](int from, int to, int tag) {
+    return !is_known && from == 0 && to == 2 && tag == tag_of(comm::flow::opening);
+  };
+  script.looked = [&](int to, int from, int tag) {  // it has read all notices
+    if (has_met && to == 2 && from == -1 && tag == notice_tag) is_known = true;
+  };
+  rank_over_mpi ranks[3];
+  const int job = new_job();
+  call_record made[3], ends[3];
+  on_threads(3, [&](int rank) {
+    const rank_over_mpi& me = ranks[rank];
+    made[rank] = record_of(ranks[rank].join(job, 3, rank, group_desc(1000)));
+    if (made[rank].code != VELO_OK) {
+      is_known = is_over = true;
+    } else if (rank == 2) {
+      ends[2] = record_of(velo_group_barrier(me.stream, me.group));
+      is_over = true;
+    } else {
+      const part_of near(me.group, {0, 1}, "near", 200);
+      if (rank == 0) ends[0] = record_of(velo_group_barrier(me.stream, near.group));
+      if (rank == 0) has_met = true;
+      while (!is_over) sleep_ms(1);
+    }
+  });
+  for (const call_record& one : made) CHECK_OK(one);
+  for (const int rank : {0, 2}) {
+    INFO("rank " << rank << ": " << ends[rank]);
+    CHECK(ends[rank].code == VELO_ERR_PEER);
+    CHECK(ends[rank].got == "rank 1 not there");
   }
 }
