@@ -118,10 +118,10 @@ class server {
   }
 
   // Every failure here is also sent to the ranks that have joined.
-  rendezvous_result run() {
+  void run(rendezvous_result& all) {
     try {
       wait_all();
-      return finish();
+      finish(all);
     } catch (const missing_ranks& gave_up) {
       welcome answer{};  // not a refusal: rank 0 may call again before the deadline of the others
       answer.missing = gave_up.ranks;
@@ -131,10 +131,12 @@ class server {
     } catch (...) {
       const core::failure why = core::current_failure();
       const bool own = why.rank < 0;  // rank 0 itself failed
-      const text got("rank 0 with: %s", why.cause);
+      const text expected("%d ranks that make a group", at_.size),
+          got("rank 0 with: %s", why.cause);
       for (const joined_rank& one : joined_)
         if (one.line)
-          refuse(one.line.get(), own ? 0 : why.rank, why.expected, own ? got.buffer : why.got);
+          refuse(one.line.get(), own ? 0 : why.rank,
+                 *why.expected == 0 ? expected.buffer : why.expected, own ? got.buffer : why.got);
       throw;
     }
   }
@@ -262,15 +264,18 @@ class server {
   }
 
   // All ranks have joined, so later callers with this name belong to another rendezvous. If a rank
-  // is gone again, its peers notice in the group.
-  rendezvous_result finish() {
+  // is gone again, its peers notice in the group. Nothing is allocated once a rank has its answer:
+  // the ranks have the group, all of them or none.
+  void finish(rendezvous_result& all) {
     socket_.reset();
-    rendezvous_result all;
     all.slot_bytes = at_.slot_bytes;
     all.identity = new_identity();
-    all.memory = make_memory();
     std::vector<int> processes;
     for (joined_rank& one : joined_) processes.push_back(one.process.get());
+    const std::vector<std::vector<int>> files = files_of_all();
+    all.processes.reserve(joined_.size());
+    all.peer_files.reserve(joined_.size());
+    all.memory = make_memory();
     welcome terms{};
     terms.slot_bytes = at_.slot_bytes;
     terms.identity = all.identity;
@@ -281,7 +286,7 @@ class server {
       for (std::size_t first = 0; first < processes.size(); first += most_descriptors)
         send_packet(line, "+", 1, processes.data() + first,
                     std::min(most_descriptors, processes.size() - first));
-      send_files(rank, line);
+      send_files(files, rank, line);
     }
     all.peer_files.emplace_back();
     all.any_files = has_files();
@@ -290,25 +295,30 @@ class server {
       if (!one.files.empty()) all.any_files = true;
       if (&one != &joined_[0]) all.peer_files.push_back(std::move(one.files));
     }
-    return all;
   }
 
   bool has_files() const { return at_.files != nullptr && !at_.files->empty(); }
 
+  std::vector<std::vector<int>> files_of_all() const {
+    std::vector<std::vector<int>> all(joined_.size());
+    if (has_files())
+      for (const registered_file& one : *at_.files) all[0].push_back(one.file.get());
+    for (std::size_t rank = 1; rank < joined_.size(); ++rank)
+      for (const descriptor& one : joined_[rank].files) all[rank].push_back(one.get());
+    return all;
+  }
+
   // Sends one rank the files of every other rank, then a header without files that counts their
   // owners. If the rank is gone, its peers notice in the group.
-  void send_files(int to, int line) const {
+  static void send_files(const std::vector<std::vector<int>>& all, int to, int line) {
     std::int32_t owners = 0;
-    const auto send = [&](const files_header& header, const std::vector<int>& files) {
+    const auto send = [line](const files_header& header, const std::vector<int>& files) {
       if (!send_packet(line, &header, sizeof header, files.data(), files.size()) &&
           errno != EPIPE && errno != ECONNRESET)
         fail_io("to hand on the files that ranks lend", errno);
     };
-    for (int rank = 0; rank < at_.size; ++rank) {
-      std::vector<int> files;
-      if (rank == 0 && has_files())
-        for (const registered_file& one : *at_.files) files.push_back(one.file.get());
-      for (const descriptor& one : joined_[core::at(rank)].files) files.push_back(one.get());
+    for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+      const std::vector<int>& files = all[core::at(rank)];
       if (rank == to || files.empty()) continue;
       send({rank, static_cast<std::int32_t>(files.size())}, files);
       ++owners;
@@ -356,9 +366,11 @@ class client {
   client(const client&) = delete;  // the deadline refers to this object
   client& operator=(const client&) = delete;
 
-  rendezvous_result run() {
+  // Nothing is allocated from the greeting until the group's memory is here.
+  void run(rendezvous_result& all) {
     welcome answer{};
     std::vector<descriptor> passed;
+    passed.reserve(most_descriptors);
     while (!try_connect(answer, passed)) {
       if (until_.is_over()) throw missing_ranks{missing_};
       until_.check();
@@ -369,10 +381,9 @@ class client {
     if (answer.kind == is_refusal)
       fail_peer(answer.rank >= 0 && answer.rank < most_ranks ? answer.rank : -1, answer.expected,
                 answer.got);
-    rendezvous_result all;
     if (passed.empty()) fail_io("a descriptor of the group's memory", EMFILE);
+    require_area(passed[0], answer.slot_bytes);
     all.memory = std::move(passed[0]);
-    require_area(all.memory, answer.slot_bytes);
     all.slot_bytes = answer.slot_bytes;
     all.identity = answer.identity;
     const auto size = static_cast<std::size_t>(at_.size);
@@ -386,7 +397,6 @@ class client {
       for (descriptor& one : passed) all.processes.push_back(std::move(one));
     }
     receive_files(all);
-    return all;
   }
 
  private:
@@ -489,7 +499,26 @@ class client {
 }  // namespace
 
 rendezvous_result rendezvous(const rendezvous_options& at) {
-  return at.rank == 0 ? server(at).run() : client(at).run();
+  rendezvous_result all;
+  try {
+    at.rank == 0 ? server(at).run(all) : client(at).run(all);
+  } catch (...) {
+    leave(all, at);
+    throw;
+  }
+  return all;
+}
+
+void leave(const rendezvous_result& of, const rendezvous_options& at) noexcept {
+  if (!of.memory) return;
+  const auto slot = static_cast<std::size_t>(of.slot_bytes);
+  const std::size_t bytes = shared_area::bytes_for(at.size, slot);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, of.memory.get(), 0);
+  if (memory == MAP_FAILED) return;  // the peers wait until their deadline
+  const shared_area area(memory, at.size, slot, core::sleepers::of_any_process);
+  area.state(at.rank).left.store(1, std::memory_order_seq_cst);
+  area.wake_all();
+  munmap(memory, bytes);
 }
 
 }  // namespace velo::comm

@@ -48,4 +48,7 @@ struct rendezvous_result {
 // way), IO, MEMORY.
 rendezvous_result rendezvous(const rendezvous_options& at);
 
+// For a rank that cannot use the result: its peers find that it has left the group.
+void leave(const rendezvous_result& of, const rendezvous_options& at) noexcept;
+
 }  // namespace velo::comm

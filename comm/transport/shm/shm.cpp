@@ -69,8 +69,9 @@ class named_subgroups final : public subgroup_rendezvous {
   const std::shared_ptr<const registered_files> files_;  // registered also with subgroups
 };
 
-std::unique_ptr<transport> join_group(const rendezvous_options& at, progress_hook* progress) {
-  rendezvous_result all = rendezvous(at);
+// all: what the transport takes over of it is moved out.
+std::unique_ptr<transport> map_group(const rendezvous_options& at, rendezvous_result& all,
+                                     progress_hook* progress) {
   const auto slot = static_cast<std::size_t>(all.slot_bytes);
   const std::size_t bytes = shared_area::bytes_for(at.size, slot);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, all.memory.get(), 0);
@@ -91,6 +92,16 @@ std::unique_ptr<transport> join_group(const rendezvous_options& at, progress_hoo
       shared_transport::setting{VELO_TRANSPORT_SHM, at.rank, at.timeout_ns, progress}, area,
       std::move(kept), std::move(watch), std::make_shared<named_subgroups>(all.identity, at.files),
       std::move(mappings));
+}
+
+std::unique_ptr<transport> join_group(const rendezvous_options& at, progress_hook* progress) {
+  rendezvous_result all = rendezvous(at);
+  try {
+    return map_group(at, all, progress);
+  } catch (...) {
+    leave(all, at);
+    throw;
+  }
 }
 
 }  // namespace
