@@ -2,14 +2,17 @@
 #include "examples/decoder/ranks/context.hpp"
 
 #include <cstdio>
+#include <cstring>
 
 #include "examples/decoder/failure.hpp"
 
 namespace decoder {
 namespace {
 
-// Prints velo's warnings, above all of ranks that do not arrive.
-void print_warning(void*, velo_log_level, const char*, const char* line) {
+// Prints velo's warnings, above all of ranks that do not arrive. A failure of queued work is the
+// status of a later call, and so is printed once.
+void print_warning(void*, velo_log_level level, const char* module, const char* line) {
+  if (level == VELO_LOG_ERROR && std::strcmp(module, "stream") == 0) return;
   std::fprintf(stderr, "%s: %s\n", program_name, line);
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/ranks/first_line.hpp"
 #include "examples/decoder/ranks/interrupt.hpp"
 #include "examples/decoder/ranks/processes.hpp"
 
@@ -68,17 +69,25 @@ int on_threads(const settings& values, std::int64_t ranks, const std::function<i
   std::vector<int> codes(count);
   std::vector<std::exception_ptr> failures(count);
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < count; ++i) {
-    members[i]->join(std::move(groups[i]));
-    threads.emplace_back([&, i] {
-      try {
-        codes[i] = ending_others(*members[i], job);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    });
+  threads.reserve(count);
+  std::exception_ptr not_started;
+  try {
+    for (std::size_t i = 0; i < count; ++i) {
+      members[i]->join(std::move(groups[i]));
+      threads.emplace_back([&, i] {
+        try {
+          codes[i] = ending_others(*members[i], job);
+        } catch (...) {
+          failures[i] = std::current_exception();
+        }
+      });
+    }
+  } catch (...) {
+    not_started = std::current_exception();
+    for (const auto& each : members) each->abort();  // for those that have started
   }
   for (std::thread& each : threads) each.join();
+  if (not_started) std::rethrow_exception(not_started);
   for (const bool any : {false, true})
     for (const std::exception_ptr& each : failures)
       if (each && (any || explains_end(each))) std::rethrow_exception(each);
@@ -88,7 +97,7 @@ int on_threads(const settings& values, std::int64_t ranks, const std::function<i
 // Runs the job in this process, which a launcher started as a rank. Ranks of one host read each
 // other's pools in place.
 int as_launched(const settings& values, const char* rank, const std::function<int(member&)>& job,
-                const std::function<void(std::int64_t)>& require_ranks) {
+                const std::function<void(std::int64_t)>& require_ranks, bool& works) {
   member me(values, std::atoi(rank) == 0, VELO_POOL_SHARED);
   {
     const ended_by_signals while_waiting;
@@ -97,14 +106,27 @@ int as_launched(const settings& values, const char* rank, const std::function<in
     me.join(velo::group::create(me.context().get(), desc));
   }
   if (require_ranks) require_ranks(me.ranks());
+  works = true;
   try {
     return ending_others(me, job);
-  } catch (const velo::error& e) {
-    if (me.leads() || e.status() != VELO_ERR_PEER) throw;
-    return 1;  // rank 0 or the launcher says why
   } catch (const failure& why) {
     if (me.leads()) throw;
     fail("rank %d: %s", me.rank(), why.what());
+  }
+}
+
+// The same. A failure is thrown if this rank is the one that prints it. Of another launcher's
+// ranks, one that has missed another in its work leaves that to rank 0 or to the launcher.
+int as_one_of_launched(const settings& values, const char* rank,
+                       const std::function<int(member&)>& job,
+                       const std::function<void(std::int64_t)>& require_ranks) {
+  bool works = false;
+  try {
+    return as_launched(values, rank, job, require_ranks, works);
+  } catch (...) {
+    const bool is_cause = explains_end(std::current_exception());
+    if (!takes_first_line(is_cause, is_cause || !works || std::atoi(rank) == 0)) return 1;
+    throw;
   }
 }
 
@@ -124,7 +146,7 @@ int on_all_ranks(const settings& values, const std::vector<std::string>& words,
                  const std::function<void(std::int64_t)>& require_ranks) {
   if (is_launched(values)) {
     const char* rank = launched_rank();
-    return as_launched(values, rank ? rank : "0", job, require_ranks);
+    return as_one_of_launched(values, rank ? rank : "0", job, require_ranks);
   }
   const std::int64_t ranks =
       values.run.ranks == 0 ? values.parallel.ranks_of_copy() : values.run.ranks;

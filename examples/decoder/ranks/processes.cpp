@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/ranks/first_line.hpp"
 #include "examples/decoder/ranks/interrupt.hpp"
 
 namespace decoder {
@@ -92,6 +93,7 @@ class rank_processes {
       processes_.push_back(child);
       return;
     }
+    line_.pass_on();
     ::setpgid(0, 0);  // a terminal's Ctrl-C comes through this process, once
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(1);
@@ -146,9 +148,11 @@ class rank_processes {
       return code > 128 && ::sigismember(&sent, code - 128) == 1;
     };
     if (is_by(own_)) return;
-    if (by_signal && !is_by(passed_on_))
+    if (by_signal && !is_by(passed_on_)) {
+      line_.take();
       std::fprintf(stderr, "%s: rank %d was ended by signal %d (%s)\n", program_name, rank,
                    code - 128, ::strsignal(code - 128));
+    }
     // A rank that a signal ended is the cause of the failures of ranks that missed it.
     if (code_ == 0 || (code_ < 128 && code > 128)) code_ = code;
     // Sent once: a second signal would keep a rank from saying why it ends.
@@ -157,6 +161,7 @@ class rank_processes {
     if (!notified && !is_by(passed_on_)) end_all(SIGTERM, own_);
   }
 
+  const first_line line_;
   std::vector<pid_t> processes_;  // 0: the process has ended
   sigset_t mask_{};
   sigset_t passed_on_{}, own_{};  // signals sent to the ranks: from outside; after a rank's end
