@@ -12,6 +12,7 @@
 
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/file.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 #include "examples/pretrain/commands.hpp"
 
 namespace {
@@ -32,6 +33,7 @@ constexpr const char* too_large =
 int main(int count, char** words) {
   decoder::program_name = "pretrain";
   decoder::hold_standard_files();
+  decoder::watch_json_memory();
   // A file that grows too large, or a reader that went away, is then a failed write.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);

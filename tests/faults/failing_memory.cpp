@@ -52,6 +52,9 @@ bool end_failing() {
   is_the_thread = of_one_thread = false;
   return failed;
 }
+int allocations() {
+  return period - remaining;
+}
 std::int64_t live_blocks() {
   return blocks;
 }

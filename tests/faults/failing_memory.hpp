@@ -18,6 +18,9 @@ void begin_failing_here(failure_shape how, int n);  // allocations of the callin
 // Allocations succeed again. Returns whether one failed.
 bool end_failing();
 
+// Allocations since the last begin, unless each n-th fails.
+int allocations();
+
 // Blocks that are allocated now.
 std::int64_t live_blocks();
 

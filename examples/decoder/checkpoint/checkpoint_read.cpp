@@ -11,6 +11,7 @@
 #include "examples/decoder/checkpoint/checkpoint.hpp"
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/file.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 #include "examples/decoder/weights/layout.hpp"
 
 namespace decoder {
@@ -48,6 +49,7 @@ json_owner parsed(const std::string& name, const std::string& text) {
   json_error_t error;
   json_owner root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error),
                   json_decref);
+  require_json_memory();
   if (!root) fail("%s:%d:%d: %s", name.c_str(), error.line, error.column, error.text);
   if (!json_is_object(root.get())) fail("%s: must hold an object", name.c_str());
   return root;
@@ -57,6 +59,7 @@ std::string dumped(const json_t* value) {
   char* raw = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
   std::string text = raw ? raw : "missing";
   std::free(raw);
+  require_json_memory();
   return text;
 }
 

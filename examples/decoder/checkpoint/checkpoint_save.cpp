@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <new>
 
 #include "examples/decoder/checkpoint/checkpoint.hpp"
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/file.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 
 namespace decoder {
 namespace {
@@ -30,8 +32,11 @@ class staging_directory {
   staging_directory(const staging_directory&) = delete;
   staging_directory& operator=(const staging_directory&) = delete;
   ~staging_directory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
+    try {
+      std::error_code ignored;
+      fs::remove_all(path_, ignored);
+    } catch (const std::bad_alloc&) {  // the next save removes it
+    }
   }
 
   template <class Write>
@@ -91,6 +96,7 @@ std::string trainer_json(const checkpoint& contents) {
                 json_loads(contents.settings.c_str(), 0, nullptr));
   char* dumped = json_dumps(root, JSON_INDENT(2));
   json_decref(root);
+  require_json_memory();
   if (!dumped) fail("the settings are not UTF-8");
   std::string text = std::string(dumped) + "\n";
   std::free(dumped);

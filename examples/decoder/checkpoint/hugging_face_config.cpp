@@ -9,6 +9,7 @@
 
 #include "examples/decoder/checkpoint/checkpoint.hpp"
 #include "examples/decoder/data/vocabulary.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 
 namespace decoder {
 
@@ -44,9 +45,10 @@ std::string hugging_face_config(const model_settings& m, std::int64_t sequence) 
   set("eos_token_id", json_integer(eos));
   set("pad_token_id", json_integer(pad));
   char* dumped = json_dumps(root, JSON_INDENT(2));
+  json_decref(root);
+  require_json_memory();
   std::string text = std::string(dumped) + "\n";
   std::free(dumped);
-  json_decref(root);
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "examples/decoder/configuration/json_places.hpp"
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/file.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "tools/velo/closest_name.hpp"
 
@@ -58,7 +59,10 @@ json_owner flag_json(const std::string& text, bool text_wanted) {
     json_t* scalar = json_loadb(text.data(), text.size(), JSON_DECODE_ANY, nullptr);
     if (scalar) return own(scalar);
   }
-  return own(json_stringn_nocheck(text.data(), text.size()));
+  require_json_memory();
+  json_owner string = own(json_stringn_nocheck(text.data(), text.size()));
+  require_json_memory();
+  return string;
 }
 
 std::string underscored(std::string flag) {
@@ -131,6 +135,7 @@ void configuration::read_text(const std::string& text, const std::string& name,
     fail("%s: expected JSON, got a byte order mark before it", name.c_str());
   json_error_t error;
   const json_owner root = own(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
+  require_json_memory();
   if (!root) fail("%s:%d:%d: %s", name.c_str(), error.line, error.column, error.text);
   const auto places = json_places(text);
   const auto origin = [&](const std::string& path) {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "examples/decoder/configuration/configuration.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 
 namespace decoder {
 namespace {
@@ -15,6 +16,7 @@ std::string dumped(json_t* json, size_t flags) {
   char* raw = json_dumps(json, flags | JSON_ENCODE_ANY);
   std::string text = raw ? raw : "null";
   std::free(raw);
+  require_json_memory();
   return text;
 }
 

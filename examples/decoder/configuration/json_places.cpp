@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "examples/decoder/files/json_memory.hpp"
+
 namespace decoder {
 namespace {
 
@@ -47,6 +49,7 @@ class walker {
     json_t* decoded = json_loadb(&text_[begin], at_ - begin, JSON_DECODE_ANY, nullptr);
     std::string result = decoded ? json_string_value(decoded) : "";
     json_decref(decoded);
+    require_json_memory();
     return result;
   }
 

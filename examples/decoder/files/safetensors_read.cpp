@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 #include "examples/decoder/files/safetensors.hpp"
 
 namespace decoder {
@@ -100,6 +101,7 @@ void safetensors_reader::parse(const std::string& header, std::uint64_t data_beg
   json_error_t error;
   const std::unique_ptr<json_t, void (*)(json_t*)> root(
       json_loadb(header.data(), header.size(), JSON_REJECT_DUPLICATES, &error), json_decref);
+  require_json_memory();
   if (!root) fail("%s: malformed header: %s", path_.c_str(), error.text);
   if (!json_is_object(root.get())) fail("%s: the header is not an object", path_.c_str());
   const char* name;

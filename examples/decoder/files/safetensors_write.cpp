@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 #include "examples/decoder/files/safetensors.hpp"
 
 namespace decoder {
@@ -35,6 +36,7 @@ void write_safetensors(durable_file& file, const std::vector<named_tensor>& tens
   }
   char* dumped = json_dumps(root, JSON_COMPACT);
   json_decref(root);
+  require_json_memory();
   if (!dumped) fail("safetensors: cannot write the header: a name is not UTF-8");
   std::string header = dumped;
   std::free(dumped);

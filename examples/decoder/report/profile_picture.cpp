@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "examples/decoder/failure.hpp"
+#include "examples/decoder/files/json_memory.hpp"
 #include "examples/decoder/report/svg_text.hpp"
 
 namespace decoder {
@@ -231,6 +232,7 @@ std::vector<profile_slice> slices_of(const std::string& events) {
   json_error_t error;
   const std::unique_ptr<json_t, void (*)(json_t*)> all(
       json_loadb(list.data(), list.size(), 0, &error), [](json_t* each) { json_decref(each); });
+  require_json_memory();
   if (all == nullptr) fail("events of a profile: %s at byte %d", error.text, error.position);
   std::vector<profile_slice> slices;
   for (std::size_t i = 0; i < json_array_size(all.get()); ++i) {
