@@ -333,17 +333,23 @@ class builder {
   }
 
   // A gather before the block that was just made and a scatter behind it, in the forward and in the
-  // backward, where they change places. Without sequence parallelism one sum is next to a product.
+  // backward, where they change places. The scatter of the backward then travels with another
+  // gather of the block's input, for the weight's gradient. Without sequence parallelism one sum is
+  // next to a product, and every rank has the input.
   void gather_and_scatter() {
     if (in_two_) return exchange_both_ways();
-    double seconds = 0;
-    if (job_.training.sequence_parallel || slices_ == 1)
-      seconds = exposed_beside(first_product_, 1) + exposed_beside(last_product_, 1);
-    else
-      seconds = exposed_beside(std::min(first_product_, last_product_), 2);
-    seconds *= 1 - profile_.tp_overlap;
-    cached_.forward += seconds;
-    cached_.input += seconds;
+    const double exposed = 1 - profile_.tp_overlap;
+    if (job_.training.sequence_parallel) {
+      const double last = exposed_beside(last_product_, 1);
+      cached_.forward += exposed * (exposed_beside(first_product_, 1) + last);
+      cached_.input += exposed * (exposed_beside(first_product_, 2) + last);
+      return;
+    }
+    const double sum = slices_ == 1
+                           ? exposed_beside(first_product_, 1) + exposed_beside(last_product_, 1)
+                           : exposed_beside(std::min(first_product_, last_product_), 2);
+    cached_.forward += exposed * sum;
+    cached_.input += exposed * sum;
   }
 
   // Seconds that a product does not hide of so many exchanges of all rows.

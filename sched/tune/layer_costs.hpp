@@ -8,7 +8,8 @@
 //
 // Tensor and sequence parallelism gather and scatter the activations once each before and behind
 // attention and feed-forward (Korthikanti et al., Reducing Activation Recomputation in Large
-// Transformer Models, 2022); context parallelism computes and exchanges what the slowest rank of
+// Transformer Models, 2022); with sequence parallelism the backward gathers their inputs again, for
+// the gradients of weights. Context parallelism computes and exchanges what the slowest rank of
 // its sequence plan does (sched/tune/context_cost.hpp), of each step's exchange as much as it takes
 // longer than the step's scores; experts get their tokens by two all-to-alls.
 //

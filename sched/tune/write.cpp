@@ -42,7 +42,7 @@ constexpr const char* formulas[] = {
     "gradient of a product as long as its forward",
     "attention: causal, half of the scores; backward 2.5 times the forward (Dao 2023)",
     "tensor parallelism gathers and scatters before and behind attention and feed-forward "
-    "(Korthikanti et al. 2022)",
+    "(Korthikanti et al. 2022); with sequence parallelism gradients gather their inputs again",
     "tp_x, two dimensions of tensor ranks: each product gathers its rows over one and scatters its "
     "sum over the other, gradients gather the inputs of products again, norms sum over tp_y, "
     "nothing "

@@ -58,8 +58,44 @@ TEST_CASE("along y alone nothing of the stream is gathered, along x alone no pro
   // Which is what one dimension exchanges, and takes as long.
   const layer_costs one = costs_of(layout_of(4, 0)), x = costs_of(layout_of(4, 4));
   CHECK(x.dense.forward == Approx(one.dense.forward));
+  CHECK(x.dense.input == Approx(one.dense.input));
   CHECK(x.dense.kept == one.dense.kept);
   CHECK(x.gathered_bytes == one.gathered_bytes);
+}
+
+TEST_CASE("a gradient gathers the inputs of a block's first product again, if ranks cut the rows") {
+  // Links alone take time: 3 / 4 of all rows' bytes in or out of a rank at 10 GB/s, 80 % of it.
+  const char* profile =
+      R"({"per_node": 4, "intra_gb_per_s": 10, "link_efficiency": 0.8, "intra_latency_us": 0, )"
+      R"("layer_us": 0, "memory_gb_per_s": 1e6, "peak_tflops": 1e6, "tp_overlap": 0})";
+  const double exchange = tokens * vectors * hidden * 3 / 4 / 8e9;
+  const layer_cost cut = costs_of(layout_of(4, 0), profile).dense;
+  CHECK(cut.forward == Approx(4 * exchange).epsilon(1e-3));
+  CHECK(cut.input == Approx(6 * exchange).epsilon(1e-3));
+  // Every rank has all rows: two sums a pass, each a scatter and a gather.
+  wanted whole;
+  whole.training += R"(, "sequence_parallel": false)";
+  const layer_cost uncut = layer_costs_of(job_of(whole.text(), profile), layout_of(4, 0)).dense;
+  CHECK(uncut.forward == Approx(4 * exchange).epsilon(1e-3));
+  CHECK(uncut.input == Approx(4 * exchange).epsilon(1e-3));
+}
+
+TEST_CASE("in slices the second gather travels beside the product whose sums are scattered") {
+  const char* profile = R"({"per_node": 4, "intra_gb_per_s": 10, "link_efficiency": 1, )"
+                        R"("intra_latency_us": 0, "layer_us": 0, "memory_gb_per_s": 1e6, )"
+                        R"("matmul_efficiency": 1, "tp_overlap": 0, "peak_tflops": 5})";
+  full_layout sliced = layout_of(4, 0);
+  sliced.tp_slices = 2;
+  const double exchange = tokens * vectors * hidden * 3 / 4 / 1e10;
+  const auto product = [](double inner_columns) { return 2 * tokens * inner_columns / 5e12; };
+  const double qkv = product(hidden * 3 * hidden / 4), out = product(hidden * hidden / 4),
+               gates = product(hidden * 2 * inner / 4), down = product(hidden * inner / 4);
+  // Of two slices one is exposed, and of the other what the product does not hide.
+  const auto saved = [&](double exchanges, double beside) {
+    return std::min(exchanges * exchange, beside) / 2;
+  };
+  CHECK(costs_of(layout_of(4, 0), profile).dense.input - costs_of(sliced, profile).dense.input ==
+        Approx(saved(2, qkv) + saved(1, out) + saved(2, gates) + saved(1, down)));
 }
 
 TEST_CASE("weights and kept activations are cut by x and y, rows of attention by cp and y") {
