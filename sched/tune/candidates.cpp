@@ -196,25 +196,37 @@ class enumeration {
     at_.recompute = -1;
   }
 
-  // Tries the ways that no other makes superfluous.
+  // A way that takes least time for whole sequences may not for their splits.
   void ways() {
+    cheapest_ways();
+    const bool orders_splits =
+        at_.pp > 1 && std::count(space_.kinds.begin(), space_.kinds.end(), VELO_SCHEDULE_SEQ1F1B);
+    if (orders_splits) sequence_splits();
+  }
+
+  // Tries the ways that no other makes superfluous, with at_.sequence_splits.
+  void cheapest_ways() {
+    const full_layout open = at_;
+    std::vector<full_layout> layouts;
     std::vector<layer_costs> all;
-    for (const full_layout& one : ways_) all.push_back(layer_costs_of(job_, laid_out(one)));
+    for (const full_layout& one : ways_) {
+      layouts.push_back(laid_out(one));
+      layouts.back().sequence_splits = at_.sequence_splits;
+      all.push_back(layer_costs_of(job_, layouts.back()));
+    }
     for (std::size_t i = 0; i < ways_.size(); ++i) {
-      at_ = laid_out(ways_[i]);
+      at_ = layouts[i];
       costs_ = all[i];
       const std::size_t better = better_than(all, i);
       if (better == i) {
-        kinds();
+        at_.sequence_splits > 0 ? chunks() : kinds();
       } else {
         reject(VELO_TUNING_REASON_SAME);
         rejected_.back().text =
             "takes no less time and memory in a layer than " + ways_text(ways_[better]);
       }
     }
-    full_layout open;
-    open.tp_x = at_.tp_x;
-    at_ = laid_out(open);
+    at_ = open;
   }
 
   // The first way that is nowhere worse than way i and not the same, or i.
@@ -224,6 +236,7 @@ class enumeration {
     return i;
   }
 
+  // Tries the kinds whose order is one of whole sequences.
   void kinds() {
     if (at_.pp == 1) {  // one rank has no pipeline
       at_.kind = VELO_SCHEDULE_1F1B;
@@ -232,6 +245,7 @@ class enumeration {
       at_.vpp = 0;
     } else {
       for (const velo_schedule_kind kind : space_.kinds) {
+        if (kind == VELO_SCHEDULE_SEQ1F1B) continue;
         at_.kind = kind;
         chunks();
       }
@@ -243,10 +257,7 @@ class enumeration {
     const std::vector<std::int32_t> all = chunks_of(at_.kind);
     for (const std::int32_t one : all) {
       at_.vpp = one;
-      if (at_.kind == VELO_SCHEDULE_SEQ1F1B)
-        sequence_splits();
-      else
-        splits();
+      splits();
     }
     at_.vpp = 0;
     if (!all.empty()) return;
@@ -256,27 +267,24 @@ class enumeration {
                             ", which search.vpp does not list";
   }
 
-  // Costs are those of one split.
   void sequence_splits() {
+    at_.kind = VELO_SCHEDULE_SEQ1F1B;
     if (at_.attention_ranks() > 1) {
       reject(VELO_TUNING_REASON_SCHEDULE);
       rejected_.back().text = core::concat("seq1f1b splits sequences, whose rows ",
                                            at_.attention_ranks(), " ranks share already")
                                   .buffer;
-      return;
-    }
-    const layer_costs of_sequences = costs_;
-    for (const std::int32_t count : space_.sequence_splits) {
-      at_.sequence_splits = count;
-      if (job_.training.sequence % sequence_parts(job_.training, at_) == 0) {
-        costs_ = layer_costs_of(job_, at_);
-        splits();
-      } else {
-        reject(VELO_TUNING_REASON_SEQUENCE);
+    } else {
+      for (const std::int32_t count : space_.sequence_splits) {
+        at_.sequence_splits = count;
+        if (job_.training.sequence % sequence_parts(job_.training, at_) == 0)
+          cheapest_ways();
+        else
+          reject(VELO_TUNING_REASON_SEQUENCE);
       }
+      at_.sequence_splits = 0;
     }
-    at_.sequence_splits = 0;
-    costs_ = of_sequences;
+    at_.kind = -1;
   }
 
   // Kinds of one chunk need no entry in the list.

@@ -210,3 +210,34 @@ TEST_CASE("seq1f1b is rejected where ranks share the rows of sequences, with the
                      std::string("seq1f1b splits sequences, whose rows ") + ranks +
                          " ranks share already") > 0);
 }
+
+TEST_CASE("slices that pay for whole sequences and not for their splits are chosen for each") {
+  wanted one;
+  one.accelerators = 4;
+  one.search = R"("tp": [2], "cp": [1], "pp": [2], "micro_batch": [1], "tp_slices": [1, 2], )"
+               R"("kind": ["1f1b", "seq1f1b"], "sequence_splits": [4], "recompute": ["none"], )"
+               R"("split": ["even"])";
+  // An exchange takes 2 us besides its bytes, less than half a product of all rows, and more than
+  // half a product of a quarter of them.
+  const char* profile = R"({"per_node": 4, "intra_gb_per_s": 10, "link_efficiency": 1, )"
+                        R"("intra_latency_us": 2, "memory_gb_per_s": 1e6, )"
+                        R"("matmul_efficiency": 1, "tp_overlap": 0, "peak_tflops": 5})";
+  const auto covers = [&](std::int32_t slices, std::int32_t others, std::int32_t splits) {
+    full_layout a = layout_of(2, 0, splits), b = a;
+    a.tp_slices = slices;
+    b.tp_slices = others;
+    return costs_of(a, profile).covers(costs_of(b, profile));
+  };
+  REQUIRE(covers(2, 1, 0));
+  REQUIRE(covers(1, 2, 4));
+  const tuning found = searched(one.text(), profile);
+  REQUIRE(found.plans.size() == 2);
+  for (const plan& each : found.plans) {
+    const bool splits = each.layout.kind == VELO_SCHEDULE_SEQ1F1B;
+    CHECK(each.layout.sequence_splits == (splits ? 4 : 0));
+    CHECK(each.layout.tp_slices == (splits ? 1 : 2));
+  }
+  CHECK(texts_of(found, VELO_TUNING_REASON_SAME) ==
+        std::vector<std::string>{"takes no less time and memory in a layer than 2 slices",
+                                 "takes no less time and memory in a layer than 1 slice"});
+}
