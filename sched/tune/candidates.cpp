@@ -47,7 +47,13 @@ class enumeration {
  private:
   void tensors() {
     const bool divides = !at_.in_two() || at_.tp % at_.tp_x == 0;
-    if (divides && cuts_tensors() && m_.hidden % at_.ranks_y() == 0) return contexts();
+    if (divides && cuts_tensors() && m_.hidden % at_.ranks_y() == 0) {
+      if (!is_one_dimension()) return contexts();
+      reject(VELO_TUNING_REASON_SAME);
+      rejected_.back().text =
+          core::concat("tp_x ", at_.tp_x, " of tp ", at_.tp, " is the same cut as tp_x 0").buffer;
+      return;
+    }
     reject(VELO_TUNING_REASON_HEADS);
     if (!divides)
       rejected_.back().text =
@@ -56,6 +62,15 @@ class enumeration {
       rejected_.back().text = core::concat("tp / tp_x = ", at_.ranks_y(),
                                            " does not divide a hidden dimension of ", m_.hidden)
                                   .buffer;
+  }
+
+  // Whether a cut both ways is the one of another candidate that cuts one way, in one slice.
+  bool is_one_dimension() const {
+    if (at_.tp_x != at_.tp || !std::count(space_.tp_x.begin(), space_.tp_x.end(), 0)) return false;
+    if (at_.tp == 1) return true;
+    const bool in_one_slice = at_.tp > job_.profile.per_node ||
+                              std::count(space_.tp_slices.begin(), space_.tp_slices.end(), 1);
+    return job_.training.sequence_parallel && in_one_slice;
   }
 
   bool cuts_tensors() const {

@@ -156,6 +156,34 @@ TEST_CASE("a cut both ways that does not divide says what") {
   CHECK_THAT(refused.expected, Contains("[0] where there are experts"));
 }
 
+TEST_CASE("a cut both ways that is the cut one way is rejected where that is a candidate, too") {
+  wanted one;
+  one.search = R"("tp": [1, 4], "cp": [1], "pp": [1], "micro_batch": [1], "recompute": ["none"], )"
+               R"("split": ["even"], "keep": 100, )";
+  const std::string rest = one.search;
+  const auto cuts_of = [&](const std::string& more) {
+    one.search = rest + more;
+    const tuning found = searched(one.text());
+    std::vector<std::string> all = texts_of(found, VELO_TUNING_REASON_SAME);
+    for (const plan& each : found.plans)
+      all.push_back(std::to_string(each.layout.tp) + " by " + std::to_string(each.layout.tp_x));
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  using texts = std::vector<std::string>;
+  const std::string of_1 = "tp_x 1 of tp 1 is the same cut as tp_x 0",
+                    of_4 = "tp_x 4 of tp 4 is the same cut as tp_x 0";
+  CHECK(cuts_of(R"("tp_x": [0, 1, 4], "cp_algorithm": ["ring"])") ==
+        texts{"1 by 0", "4 by 0", "4 by 1", of_1, of_4});
+  CHECK(cuts_of(R"("tp_x": [1, 4], "cp_algorithm": ["ring"])") ==
+        texts{"1 by 1", "4 by 1", "4 by 4"});
+  // One dimension in two slices only, or with all rows on each rank.
+  CHECK(cuts_of(R"("tp_x": [0, 4], "tp_slices": [2])") == texts{"1 by 0", "4 by 0", "4 by 4"});
+  one.training += R"(, "sequence_parallel": false)";
+  CHECK(cuts_of(R"("tp_x": [0, 1, 4], "cp_algorithm": ["ring"])") ==
+        texts{"1 by 0", "4 by 0", "4 by 1", "4 by 4", of_1});
+}
+
 TEST_CASE("a split has the costs of its tokens, and the keys of its sequence lie beside it") {
   const char* profile = R"({"intra_latency_us": 0, "layer_us": 0, "memory_gb_per_s": 1000000})";
   const layer_costs whole = costs_of(layout_of(1, 0), profile),
