@@ -97,13 +97,13 @@ struct parallel_settings {
   std::string cp_algorithm = "ring";
   std::int64_t cp_window = 1;        // ranks of an inner window of the ring
   std::int64_t cp_ulysses = 1;       // neighbors of a hybrid that exchange heads
-  std::string cp_kv_cache = "none";  // of keys and values for the gradient: none, half or full
-  std::int64_t cp_kv_interval = 0;   // layers between two that have it
+  std::string cp_kv_cache = "none";  // cache of keys and values: none, half or full
+  std::int64_t cp_kv_interval = 0;   // layers without that cache between two with it
   std::int64_t pp = 1;               // ranks that the layers are dealt out to
   std::string pipeline = "1f1b";     // the kind of schedule
   std::string noop_layers;           // places of the even division that hold no layer: "0,7"
   std::int64_t vpp = 0;              // stages of a rank; 0: as the kind has it
-  std::int64_t sequence_splits = 1;  // of each window, whose passes seq1f1b orders apart
+  std::int64_t sequence_splits = 1;  // parts of a window, whose passes seq1f1b orders apart
   std::string timeline;
   bool in_advance = false;       // ripipe recomputes all activations
   bool dw_detach = true;         // dualpipe and dualpipev have I and W apart at the end

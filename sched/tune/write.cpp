@@ -25,15 +25,12 @@ constexpr const char* formulas[] = {
     "of W",
     "parameters, gradients, optimizer: bytes of the training section; under zero 1 optimizer "
     "states are shared by the ranks with the same parameters, under zero 2 gradients too but for "
-    "one "
-    "stage's at a time, which are summed once in pp micro-batches, or in each where a rank has one "
-    "stage (Rajbhandari et al. 2020)",
+    "one stage's at a time, which are summed once in pp micro-batches, or in each where a rank "
+    "has one stage (Rajbhandari et al. 2020)",
     "fp8: products but for output and router at the fp8 rate; they keep a byte an element, and "
-    "tokens "
-    "go out to experts so (DeepSeek-V3 2024)",
+    "tokens go out to experts so (DeepSeek-V3 2024)",
     "recompute norms: outputs of norms, activation functions and up-projections of latent "
-    "attention "
-    "are made again; experts' outputs are not kept",
+    "attention are made again; experts' outputs are not kept",
     "workspace: the profile's, what a backward makes again of one layer, the gradient of the "
     "logits",
     "communication: gathered activations, ring and all-to-all buffers, four messages of the "
@@ -43,10 +40,9 @@ constexpr const char* formulas[] = {
     "attention: causal, half of the scores; backward 2.5 times the forward (Dao 2023)",
     "tensor parallelism gathers and scatters before and behind attention and feed-forward "
     "(Korthikanti et al. 2022); with sequence parallelism gradients gather their inputs again",
-    "tp_x, two dimensions of tensor ranks: each product gathers its rows over one and scatters its "
-    "sum over the other, gradients gather the inputs of products again, norms sum over tp_y, "
-    "nothing "
-    "is in slices; ranks along y are further ranks of cp",
+    "tp_x, two dimensions of tensor ranks: each product gathers its rows over one and scatters "
+    "its sum over the other, gradients gather the inputs of products again, norms sum over tp_y, "
+    "nothing is in slices; ranks along y are further ranks of cp",
     "tp_slices: an exchange of T seconds beside a product of P, in s slices, is exposed for T / s, "
     "and for (T - P) (s - 1) / s where P is the shorter; each slice has its latency; one slice "
     "beyond a node",
@@ -63,8 +59,7 @@ constexpr const char* formulas[] = {
     "orders of zbh2, zbv-greedy and auto: searched for stages of one cost times a share by their "
     "time, within the memory that is left",
     "seq1f1b: every split takes the mean of all splits of its sequence; a micro-batch's keys, "
-    "values "
-    "and their gradients lie beside the splits, in the workspace",
+    "values and their gradients lie beside the splits, in the workspace",
     "a step is pipeline + gradients + optimizer; nothing else takes time or memory"};
 
 std::string fixed(double value, int digits) {

@@ -6,6 +6,9 @@
  * each is multiplied from where it lies or is shown. All ranks have the same level, and the same
  * instruction set as far as it decides that (AVX2 or later on all of them; AMX on all or on none
  * for bfloat16): else all get PEER. What a call has written when another rank fails is undefined.
+ * `packed` is a pack that holds the numbers of weight, which must be given, too: products read the
+ * pack where it has the form of their instruction set, and weight elsewhere. If a pack is destroyed
+ * while a call with it is queued, the call ends in HANDLE on this rank and in PEER on the others.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -43,9 +46,8 @@ typedef struct velo_matmul_all_reduce_args {
   const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                               * dtype of x; added to the rounded sum, once, so all ranks give the
                               * same; NULL = 0 */
-  velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight:
-                              * products read the pack where it has the form of their instruction
-                              * set, and weight elsewhere; NULL: each call packs anew */
+  velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
+                              * each call packs anew */
 } velo_matmul_all_reduce_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -93,9 +95,8 @@ typedef struct velo_matmul_reduce_scatter_args {
   const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                               * dtype of x; added to the rounded sum, once, so all ranks give the
                               * same; NULL = 0 */
-  velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight:
-                              * products read the pack where it has the form of their instruction
-                              * set, and weight elsewhere; NULL: each call packs anew */
+  velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
+                              * each call packs anew */
 } velo_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -140,10 +141,8 @@ typedef struct velo_all_gather_matmul_args {
                                 * rows; the same on all ranks; MindSpeed's coc-parallel-num */
   const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                                 * dtype of x; NULL = 0 */
-  velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight:
-                                * products read the pack where it has the form of their
-                                * instruction set, and weight elsewhere; NULL: each call packs
-                                * anew */
+  velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
+                                * each call packs anew */
 } velo_all_gather_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -190,10 +189,8 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
   const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                                 * dtype of x; added to the rounded sum, once, so ranks of
                                 * scatter_group give the same; NULL = 0 */
-  velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight:
-                                * products read the pack where it has the form of their
-                                * instruction set, and weight elsewhere; NULL: each call packs
-                                * anew */
+  velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
+                                * each call packs anew */
 } velo_all_gather_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */

@@ -100,10 +100,10 @@ typedef struct velo_sequence_desc {
   int64_t element_bytes;        /* of a row's element, for the price: 2 or 4 */
   int32_t causal;               /* 1 = a query sees keys up to its own; 0 = its whole document */
   velo_sequence_cache kv_cache; /* ULYSSES, RING, HYBRID: the cache for the gradient */
-  int64_t kv_interval;          /* with a cache: layers between two that have it; layer l does where
-                                   l mod (kv_interval + 1) is 0 */
-  int64_t layers;               /* of the model, more than kv_interval */
-  int64_t layer;                /* whose plan this is; below layers */
+  int64_t kv_interval;          /* layers without a cache between two with one: layer l has one
+                                   where l mod (kv_interval + 1) is 0 */
+  int64_t layers;               /* layers of the model, more than kv_interval */
+  int64_t layer;                /* the layer whose plan this is, below layers */
   int64_t kv_gather;            /* where heads are exchanged: 1 = a rank gets all key heads; 0 =
                                    those that its query heads need */
 } velo_sequence_desc;

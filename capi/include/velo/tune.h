@@ -60,13 +60,13 @@ enum {
 /* Why a candidate is no plan. */
 typedef int32_t velo_tuning_reason;
 enum {
-  VELO_TUNING_REASON_HEADS = 1,    /* tp, tp_x or tp / tp_x does not divide the heads of attention,
-                                      tensors or tp */
+  VELO_TUNING_REASON_HEADS = 1,    /* tp, tp_x or tp / tp_x does not divide what it cuts, or more
+                                      ranks exchange heads than there are */
   VELO_TUNING_REASON_RANKS = 2,    /* tp * cp * pp does not divide the accelerators */
   VELO_TUNING_REASON_EXPERTS = 3,  /* ep does not divide the experts, or tp * cp * dp */
   VELO_TUNING_REASON_BATCH = 4,    /* dp * micro_batch does not divide the batch */
-  VELO_TUNING_REASON_SEQUENCE = 5, /* tp * cp, or cp without sequence parallelism, or these times
-                                      the splits, does not divide the sequence */
+  VELO_TUNING_REASON_SEQUENCE = 5, /* cp, times tp if tensor ranks share the rows, times
+                                      sequence_splits, does not divide the sequence */
   VELO_TUNING_REASON_LAYERS = 6,   /* layers do not divide into stages, or are fewer than those
                                       that need one: all but the first and the last */
   VELO_TUNING_REASON_SCHEDULE = 7, /* no schedule of the kind has this size, or this memory */
@@ -131,7 +131,8 @@ typedef struct velo_tuning_plan {
   double bubble;            /* part of pipeline_seconds that ranks idle, on average */
   double tokens_per_second; /* of all accelerators */
   double utilization;       /* operations that the model needs, over what accelerators could do */
-  velo_sequence_kind cp_algorithm; /* how ranks share attention; -1 where cp * tp / tp_x is 1 */
+  velo_sequence_kind cp_algorithm; /* how ranks share attention; -1 where no ranks share it:
+                                      cp is 1, and tp_x is 0 or tp */
   int32_t cp_ulysses;              /* neighbors of a hybrid that exchange heads; else 0 */
   int32_t tp_slices; /* slices in which a product overlaps with its exchange; 1: no overlap; 0
                         where tp is 1 */

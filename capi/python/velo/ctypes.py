@@ -3320,7 +3320,7 @@ class velo_matmul_all_reduce_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
-        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3337,7 +3337,7 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
-        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3355,7 +3355,7 @@ class velo_all_gather_matmul_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; NULL = 0
-        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3374,7 +3374,7 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give the same; NULL = 0
-        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 

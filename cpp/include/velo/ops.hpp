@@ -2633,8 +2633,7 @@ struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
   // NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
-  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
@@ -2666,8 +2665,7 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   // NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
-  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
@@ -2701,8 +2699,7 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   // [n], float32 or the dtype of x; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
-  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
@@ -2739,8 +2736,7 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   // the same; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
-  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 

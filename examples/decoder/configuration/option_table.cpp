@@ -62,10 +62,9 @@ void configuration::add_data() {
   add("data", "accumulation", &d.accumulation, "micro-batches whose gradients one step sums", 1,
       many);
   add("data", "documents", &d.documents,
-      "what attention and positions begin anew with: false (nothing: the files are one text), true "
-      "(each file), lines (each line); windows are packed from whole documents, longer ones are "
-      "cut, "
-      "and each ends with a symbol of its own");
+      "what attention and positions begin anew with: false (nothing: the files are one text), "
+      "true (each file), lines (each line); windows are packed from whole documents, longer ones "
+      "are cut, and each ends with a symbol of its own");
   add("data", "validation_bytes", &d.validation_bytes,
       "at most so many bytes of the validation text are used, evenly spread", 1, 1e15);
 }
@@ -80,8 +79,7 @@ void configuration::add_training() {
   add("optimizer", "clip", &o.clip, "bound of the global gradient norm; 0: none", 0, 1e30);
   add("optimizer", "reuse_fp32_param", &o.narrow.masters,
       "true: of a bf16 model's f32 masters only the 16 bits are kept that the weights lack; the "
-      "same "
-      "bits, 2 bytes a parameter less");
+      "same bits, 2 bytes a parameter less");
   add("optimizer", "o2_optimizer", &o.narrow.moments,
       "true: both moments of a bf16 model are bf16, 4 bytes a parameter less");
   add("optimizer", "o2_gradient", &o.narrow.gradients,
@@ -113,8 +111,7 @@ void configuration::add_memory() {
       "where activations wait between their passes: off, host (other memory), disk");
   add("memory", "swap_modules", &y.swap_modules,
       "parts of a layer whose activations wait there, with ',' between: input_norm, "
-      "self_attention, "
-      "post_attention_norm, mlp");
+      "self_attention, post_attention_norm, mlp");
   add("memory", "swap_optimizer", &y.swap_optimizer,
       "where the optimizer's state waits, which is updated in slices: off, host, disk");
   add("memory", "plan", &y.plan,
@@ -154,9 +151,8 @@ void configuration::add_parallel() {
       "neighbors that exchange heads, of a hybrid; a divisor of cp that leaves a ring of 2 or more",
       1, 1024);
   add("parallel", "cp_kv_cache", &p.cp_kv_cache,
-      "for the gradient: none, half (keys) or full (and values). A ring keeps those of others, "
-      "which "
-      "travel once; ulysses keeps its own, and exchanges them again");
+      "cache of keys and values for the gradient: none, half (keys), full (both). A ring caches "
+      "those of other ranks; ulysses caches its own and exchanges them again");
   add("parallel", "cp_kv_interval", &p.cp_kv_interval,
       "layers without that cache between two with it: with 1 every second layer has it", 0, 1024);
   add("parallel", "pp", &p.pp,
