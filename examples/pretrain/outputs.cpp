@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/replaced_file.hpp"
@@ -76,13 +78,15 @@ void write_timeline(const std::string& path, const velo::timeline& measured) {
 
 void write_profiles(const std::string& directory, const std::vector<std::string>& events) {
   std::string all;
+  std::vector<profile_slice> slices;
   for (std::size_t rank = 0; rank < events.size(); ++rank) {
     if (events[rank].empty()) continue;
     write_anew(directory + "/rank" + std::to_string(rank) + ".json", trace_of(events[rank]));
     all += (all.empty() ? "" : ",\n") + events[rank];
+    for (profile_slice& each : slices_of(events[rank])) slices.push_back(std::move(each));
   }
   write_anew(directory + "/all.json", trace_of(all));
-  write_anew(directory + "/all.svg", svg(slices_of(all)));
+  write_anew(directory + "/all.svg", svg(slices));
 }
 
 void write_loss_curve(const std::string& path, const settings& values, const trainer& of,

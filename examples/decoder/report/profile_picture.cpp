@@ -5,7 +5,9 @@
 #include <jansson.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -31,6 +33,17 @@ constexpr const char* operator_color = "#2563eb";
 constexpr const char* waiting_color = "#e4e7eb";
 constexpr const char* group_colors[] = {"#d9480f", "#2b8a3e", "#862e9c", "#e67700",
                                         "#0b7285", "#c2255c", "#5c940d", "#495057"};
+
+// The color of a group. Those behind the listed ones have hues one golden angle apart, so that no
+// two are the same.
+std::string color_of(int group) {
+  constexpr int listed = static_cast<int>(std::size(group_colors));
+  if (group < listed) return group_colors[group];
+  char color[40];
+  std::snprintf(color, sizeof color, "hsl(%.1f,65%%,42%%)",
+                std::fmod(137.508 * (group - listed), 360.0));
+  return color;
+}
 
 const char* text_of(const json_t* object, const char* key) {
   const char* text = json_string_value(json_object_get(object, key));
@@ -95,7 +108,7 @@ class drawing {
     int next = 0;
     for (auto& [rank, row] : rows_) row = next++;
     next = 0;
-    for (auto& [group, color] : groups_) color = group_colors[next++ % 8];
+    for (auto& [group, color] : groups_) color = color_of(next++);
     per_us_ = end_ > begin_ ? width / (end_ - begin_) : 0;
   }
 
@@ -144,7 +157,7 @@ class drawing {
           name_pass(passes, slice);
       } else if (slice.what == kind::collective) {
         moving.emplace_back(slice.begin, slice.end);
-        draw(collectives, slice, groups_.at(slice.group));
+        draw(collectives, slice, groups_.at(slice.group).c_str());
       } else if (each.waits) {
         draw(waiting, slice, waiting_color);
       } else {
@@ -215,12 +228,12 @@ class drawing {
     };
     add(operator_color, "operator");
     add(waiting_color, "operator that waits");
-    for (const auto& [group, color] : groups_) add(color, "collective of " + group);
+    for (const auto& [group, color] : groups_) add(color.c_str(), "collective of " + group);
   }
 
   const std::vector<placed> slices_;
   std::map<std::int64_t, int> rows_;           // by rank
-  std::map<std::string, const char*> groups_;  // colors
+  std::map<std::string, std::string> groups_;  // colors
   double begin_ = 0, end_ = 0, per_us_ = 0;
   svg_text to_{0, 0};
 };

@@ -1,5 +1,6 @@
 // Profiles as pictures: slices, strips, shares.
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "examples/decoder/report/profile_picture.hpp"
 
@@ -62,6 +63,28 @@ TEST_CASE("a profile's picture has a row a rank, passes by name and the shares o
   CHECK_THAT(text, !Contains("rank 1"));
   CHECK(count_of(">0F0</text>", text) == 2);
   CHECK(count_of("<title>row_parallel", text) == 2);
+}
+
+TEST_CASE("slices of ranks that were read one by one are drawn as those of one text") {
+  std::vector<profile_slice> all = slices_of(small(0));
+  for (const profile_slice& each : slices_of(small(2))) all.push_back(each);
+  CHECK(svg(all) == svg(slices_of(small(0) + ",\n" + small(2))));
+}
+
+TEST_CASE("each group has a color of its own") {
+  std::vector<std::string> events;
+  for (int i = 0; i < 40; ++i)
+    events.push_back(event("collective", "all_reduce", 10.0 * i, 8, 0,
+                           (R"("group":"g)" + std::to_string(100 + i) + "\"").c_str()));
+  const std::string text = svg(slices_of(joined(events)));
+  std::set<std::string> colors;
+  for (int i = 0; i < 40; ++i) {
+    const std::size_t title = text.find("<title>all_reduce of g" + std::to_string(100 + i) + ",");
+    REQUIRE(title != std::string::npos);
+    const std::size_t fill = text.rfind("fill=\"", title) + 6;
+    colors.insert(text.substr(fill, text.find('"', fill) - fill));
+  }
+  CHECK(colors.size() == 40);
 }
 
 TEST_CASE("slices of two threads that overlap count once in a share") {
