@@ -1,4 +1,5 @@
 // The options that most commands share; a command ignores those that it does not use.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -38,6 +39,22 @@ void set_layout(arguments& given, const char* option, const std::string& word) {
   given.layout.emplace_back(option + 2, word);
 }
 
+void set_noop_layers(arguments& given, const char*, const std::string& word) {
+  std::vector<std::int64_t>& all = given.noop_layers;
+  const char *at = word.data(), *end = at + word.size();
+  for (;; ++at) {
+    std::int64_t place = 0;
+    const auto [stop, error] = std::from_chars(at, end, place);
+    if (error != std::errc() || place < 0 || (stop != end && *stop != ','))
+      throw input_error("--noop-layers wants places, as in 0,7");
+    all.push_back(place);
+    at = stop;
+    if (at == end) break;
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+}
+
 constexpr option<arguments> options[] = {
     {"--json", [](arguments& given, const char*, const std::string&) { given.json = true; }, true},
     {"--no-measure",
@@ -49,6 +66,7 @@ constexpr option<arguments> options[] = {
     {"--no-sequence-parallel",
      [](arguments& given, const char*, const std::string&) { given.sequence_parallel = false; },
      true},
+    {"--noop-layers", &set_noop_layers},
     {"--to",
      [](arguments& given, const char*, const std::string& word) {
        given.has_other_layout = true, given.other_layout = word;

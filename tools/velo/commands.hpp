@@ -34,7 +34,8 @@ struct arguments {
   std::string pool;                                           // --pool NAME
   std::vector<std::pair<std::string, std::string>> layout;    // --tp N .., without the hyphens
   bool hybrid = false, twins = false;
-  bool sequence_parallel = true;  // --no-sequence-parallel
+  bool sequence_parallel = true;          // --no-sequence-parallel
+  std::vector<std::int64_t> noop_layers;  // --noop-layers A,B
   bool has_other_layout = false;
   std::string other_layout;  // --to KEY=N,..
   std::vector<std::string> words;

@@ -100,9 +100,9 @@ class model {
     const bool tied = from_.flag("tie_word_embeddings", false);
     stages_ = tied ? std::vector<std::int64_t>{0, pp - 1} : std::vector<std::int64_t>{0};
     weight("model.embed_tokens.weight", vocabulary, hidden_, product::first);
-    for (std::int64_t layer = 0, stage = 0, left = 0; layer < layers; ++layer, --left) {
-      if (left == 0) left = layers / pp + (stage++ < layers % pp ? 1 : 0);
-      stages_ = {stage - 1};
+    const std::vector<std::int64_t> stage_of = stages_of_layers(layers);
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      stages_ = {stage_of[static_cast<std::size_t>(layer)]};
       layers_left_ = layers - layer;
       add_layer("model.layers." + std::to_string(layer) + ".", layer);
     }
@@ -114,6 +114,37 @@ class model {
  private:
   static constexpr const char* kinds[] = {"llama",   "mistral",  "qwen2",       "qwen3",
                                           "mixtral", "glm4_moe", "deepseek_v3", "llama_cla"};
+
+  // The stage of each layer.
+  std::vector<std::int64_t> stages_of_layers(std::int64_t layers) const {
+    const std::int64_t pp = cuts_.job.pp;
+    std::vector<std::int64_t> all;
+    if (!cuts_.empty_places.empty()) return stages_beside_places(layers);
+    for (std::int64_t stage = 0; stage < pp; ++stage)
+      all.insert(all.end(), static_cast<std::size_t>(layers / pp + (stage < layers % pp ? 1 : 0)),
+                 stage);
+    return all;
+  }
+
+  std::vector<std::int64_t> stages_beside_places(std::int64_t layers) const {
+    const std::vector<std::int64_t>& empty = cuts_.empty_places;
+    const std::int64_t pp = cuts_.job.pp;
+    const std::int64_t places = layers + static_cast<std::int64_t>(empty.size());
+    if (pp == 1) throw input_error("--noop-layers: expected --pp 2 or more, got 1 stage");
+    if (empty.back() >= places)
+      throw input_error("--noop-layers: expected places below " + std::to_string(places) +
+                        ", the number of layers and of these, got " + std::to_string(empty.back()));
+    std::vector<std::int64_t> all;
+    for (std::int64_t stage = 0; stage < pp; ++stage) {
+      const std::size_t before = all.size();
+      for (std::int64_t place = places * stage / pp; place < places * (stage + 1) / pp; ++place)
+        if (!std::binary_search(empty.begin(), empty.end(), place)) all.push_back(stage);
+      if (all.size() == before)
+        throw input_error("--noop-layers: expected a layer in each stage, got none in stage " +
+                          std::to_string(stage));
+    }
+    return all;
+  }
 
   // Refuses models that tp in two dimensions has no rule for.
   void refuse_in_two() const {

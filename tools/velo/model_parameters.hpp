@@ -6,17 +6,21 @@
 // where there are more tensor ranks than key heads, which ranks then share. With tp in two
 // dimensions both dimensions of a weight are cut. Experts are dealt out over ep, and cut by etp.
 // Layers follow each other over the stages, the first stages one more where they do not divide.
+// Places without a layer and layers are dealt out as pretrain does it, one more to the last stages.
 // Prediction modules behind the last layer are left out.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 #include <velo/velo.hpp>
 
 namespace command {
 
 struct model_cuts {
-  velo_topology_desc job;         // sizes of the axes
-  bool sequence_parallel = true;  // norms see a part of the sequence where tp > 1
+  velo_topology_desc job;                  // sizes of the axes
+  bool sequence_parallel = true;           // norms see a part of the sequence where tp > 1
+  std::vector<std::int64_t> empty_places;  // ascending: of layers and these, those without a layer
 };
 
 // Adds the parameters of the model in a file. Throws input_error, with the key that is missing or

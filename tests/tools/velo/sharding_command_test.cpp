@@ -83,6 +83,23 @@ TEST_CASE("sharding cuts a Llama by tensors, stages and batches") {
   CHECK(field(one, "1", "model.norm.weight", "sum") == "[]");
 }
 
+TEST_CASE("sharding leaves places of an even division without a layer") {
+  const models m;
+  const auto stages_of = [&](const std::string& options) {
+    const json all = m.parts(std::string(llama) + "}", options);
+    std::string stages;
+    for (const char* layer : {"0", "1", "2"})
+      for (const char* rank : {"0", "1"})
+        if (tensor(all, rank, std::string("model.layers.") + layer + ".mlp.up_proj.weight"))
+          stages += rank;
+    return stages;
+  };
+  CHECK(stages_of("--pp 2") == "001");
+  CHECK(stages_of("--pp 2 --noop-layers 0") == "011");
+  CHECK(stages_of("--pp 2 --noop-layers 3") == "001");
+  CHECK(stages_of("--pp 2 --noop-layers 4,0,1,0") == "011");
+}
+
 TEST_CASE("sharding shares key heads among more tensor ranks than there are") {
   const models m;
   const json all = m.parts(std::string(llama) + "}", "--tp 4");
@@ -199,6 +216,13 @@ TEST_CASE("sharding refuses what makes no model and no job, in words") {
   refused(mixtral, "--ep 8 --dp 8", "--ep: expected at most 4 ranks");
   refused(good, "--ep 3", "ep: expected a divisor");
   refused(good, "--tp 2 --rank 2", "rank: expected 0 to 1, got 2");
+  refused(good, "--noop-layers 0", "--noop-layers: expected --pp 2 or more, got 1 stage");
+  refused(good, "--pp 2 --noop-layers 4", "--noop-layers: expected places below 4, the number");
+  refused(good, "--pp 2 --noop-layers 0,1,2",
+          "expected a layer in each stage, got none in stage 0");
+  for (const char* wrong : {"-1", "0,", "0,,1", "x", "''", "9999999999999999999"})
+    refused(good, std::string("--pp 2 --noop-layers ") + wrong,
+            "--noop-layers wants places, as in 0,7");
   refused(good, "--to tp", "--to: expected KEY=N");
   refused(good, "--to ''", "--to: expected KEY=N");
   refused(good, "--to xp=2", "--to: expected KEY=N");

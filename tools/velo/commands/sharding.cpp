@@ -19,7 +19,8 @@ const char* const sharding_help =
     "Where each parameter of a model lies among T x C x D x P ranks (1 each unless given; N is\n"
     "T). CONFIG.json is that of a Hugging Face checkpoint: llama, mistral, qwen2, qwen3, mixtral,\n"
     "glm4_moe, deepseek_v3, llama_cla (pretrain's with --kv_share). The parts are proven to make\n"
-    "up the model before anything is shown, up to 131072 ranks.\n\n"
+    "up the model before anything is shown, up to 131072 ranks. Layouts need not be ones that\n"
+    "velo's pretrain can run: its checks of heads, vocabulary and stages are its own.\n\n"
     "  --rank R     the parts of one rank; without it, the elements of each rank\n"
     "  --json       an object by rank, by tensor: `part`, [begin, end) of each dimension, or a\n"
     "               list of them; `sum`, the groups that its gradient is summed over; `copies` of\n"
@@ -31,6 +32,9 @@ const char* const sharding_help =
     "               two ranks\n"
     "  --svg FILE   tensors as rectangles, parts colored, with their ranks: of the first 64, or\n"
     "               of --rank\n"
+    "  --noop-layers A,B  places without a layer, 0,7, where layers and these are dealt out\n"
+    "               evenly to the stages, as pretrain's --noop_layers, one stage a rank; not of\n"
+    "               --to\n"
     "  --no-sequence-parallel  tensor ranks all see the whole sequence between products\n"
     "  --order, --tp-y, --instances  as velo topology has them\n\n"
     "Exit codes: 0 done, 1 bad input.\n";
@@ -46,9 +50,10 @@ constexpr std::int64_t most_proven = 131072, most_shown = 64;  // ranks
 // A model cut for a job.
 class cut_model {
  public:
-  cut_model(const std::string& file, const job& asked, bool sequence_parallel)
+  cut_model(const std::string& file, const job& asked, bool sequence_parallel,
+            const std::vector<std::int64_t>& empty_places = {})
       : topology_(asked.topology()), sharding_(velo::sharding::create(topology_)) {
-    model_cuts cuts{asked.sizes(), sequence_parallel && asked.sizes().tp > 1};
+    const model_cuts cuts{asked.sizes(), sequence_parallel && asked.sizes().tp > 1, empty_places};
     add_parameters(file, cuts, sharding_);
     if (ranks() > most_proven)
       std::fprintf(stderr, "velo: not proven: more than %lld ranks\n", wide(most_proven));
@@ -251,7 +256,7 @@ int sharding(const arguments& given) {
     throw input_error("sharding wants one CONFIG.json, got " + std::to_string(given.words.size()) +
                       " words; velo help sharding");
   const job asked(given);
-  const cut_model model(given.words[0], asked, given.sequence_parallel);
+  const cut_model model(given.words[0], asked, given.sequence_parallel, given.noop_layers);
   const bool one = asked.rank() >= 0;
   if (!given.has_other_layout) require_rank(asked.rank(), model.ranks());
   if (!given.picture.empty())
