@@ -1,6 +1,7 @@
 // The peak with the recompute that was asked for, and with all of it.
 #include "examples/pretrain/memory_budget.hpp"
 
+#include <optional>
 #include <string>
 
 #include "examples/decoder/report/progress.hpp"
@@ -25,19 +26,22 @@ std::int64_t with_margin(std::int64_t bytes) {
 budget_answer keep_to_budget(const memory_settings& asked, trainer& of, run_memory& memory) {
   const std::int64_t budget = asked.memory_budget;
   const bool adaptive = asked.recompute == "adaptive";
-  const bool fits = adaptive && of.adapt(without_margin(budget));
-  const std::int64_t peak = of.peak_bytes(asked);
-  if (adaptive ? !fits : with_margin(peak) > budget) {
-    memory_settings least = asked;
-    least.recompute = "full";
-    least.recompute_layers = 0;
-    const std::int64_t other = of.peak_bytes(least);
-    const std::int64_t live = adaptive ? other : peak;
-    std::string why = "must be at least " + std::to_string(with_margin(live)) + " (" +
-                      scaled_bytes(with_margin(live)) + ": " + scaled_bytes(live) +
+  const std::optional<std::int64_t> found =
+      adaptive ? of.adapt(without_margin(budget)) : of.peak_bytes(asked);
+  if (!found) return {};
+  const std::int64_t peak = *found;
+  if (with_margin(peak) > budget) {
+    std::string why = "must be at least " + std::to_string(with_margin(peak)) + " (" +
+                      scaled_bytes(with_margin(peak)) + ": " + scaled_bytes(peak) +
                       " and room for holes)";
-    if (!adaptive && other < peak)
-      why += ", or " + std::to_string(with_margin(other)) + " with recompute = full";
+    if (!adaptive) {
+      memory_settings least = asked;
+      least.recompute = "full";
+      least.recompute_layers = 0;
+      const std::int64_t other = of.peak_bytes(least);
+      if (other < peak)
+        why += ", or " + std::to_string(with_margin(other)) + " with recompute = full";
+    }
     return {peak, why};
   }
   memory.set_limit(budget);

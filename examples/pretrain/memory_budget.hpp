@@ -25,7 +25,7 @@ struct budget_answer {
 };
 
 // Limits the run's memory to the budget of the settings, if it is not refused. Adaptive recompute
-// is chosen here.
+// is chosen here; an interrupt of some rank ends that with no limit and no answer.
 budget_answer keep_to_budget(const memory_settings& asked, trainer& of, run_memory& memory);
 
 }  // namespace pretrain

@@ -104,6 +104,7 @@ class run {
 
   int go() {
     rank_.barrier();
+    if (interrupted_run()) return leave();
     machine_rates machine = {};
     if (rank_.leads() && values_.run.measure)
       machine = measure_machine(context_, trainer_.weights().type(), rank_.ranks());

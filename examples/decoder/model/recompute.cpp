@@ -47,6 +47,20 @@ std::vector<velo_recompute_module> modules_of(const std::vector<recompute_cost>&
   return all;
 }
 
+// The kinds of the modules that were chosen, by layer.
+std::vector<layer_recompute> layers_of(const std::vector<velo_recompute_module>& modules,
+                                       const std::vector<std::int32_t>& chosen,
+                                       const std::vector<recompute_cost>& costs,
+                                       std::int64_t layers) {
+  std::vector<layer_recompute> all(static_cast<std::size_t>(layers));
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    layer_recompute& layer = all[static_cast<std::size_t>(modules[i].layer)];
+    if (chosen[i]) layer.kinds |= costs[i % costs.size()].kind;
+    layer.first = modules[i].layer;
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::int64_t layers) {
@@ -58,37 +72,40 @@ std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::in
   return all;
 }
 
-std::vector<layer_recompute> choose_recompute(
-    const memory_settings& memory, std::int64_t layers, const std::vector<recompute_cost>& costs,
-    const std::function<bool(const std::vector<layer_recompute>&)>& fits) {
+std::optional<recompute_choice> choose_recompute(const memory_settings& memory, std::int64_t layers,
+                                                 const std::vector<recompute_cost>& costs,
+                                                 std::int64_t most,
+                                                 const recompute_trial& peak_of) {
   const velo_recompute_rule rule = rule_of(memory, layers);
   const std::vector<velo_recompute_module> modules = modules_of(costs, layers);
   std::vector<std::int32_t> chosen(modules.size());
-  std::vector<layer_recompute> all, best;
   velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
   for (const velo_recompute_module& each : modules)
     if (each.parent < 0) budget.bytes += each.bytes;
   budget.step = std::max<std::uint64_t>(budget.bytes / 1024, 1);
+  std::optional<recompute_choice> best, smallest;
   velo_recompute_choice choice;
   do {
     choice = velo::recompute_choose(rule, budget, modules.data(),
                                     static_cast<std::int64_t>(modules.size()), chosen.data());
-    all.assign(static_cast<std::size_t>(layers), {});
-    for (std::size_t i = 0; i < modules.size(); ++i) {
-      layer_recompute& layer = all[static_cast<std::size_t>(modules[i].layer)];
-      if (chosen[i]) layer.kinds |= costs[i % costs.size()].kind;
-      layer.first = modules[i].layer;
-    }
-    const bool works = fits(all);
-    if (works) best = all;
+    recompute_choice tried{layers_of(modules, chosen, costs, layers)};
+    const std::optional<std::int64_t> peak = peak_of(tried.layers);
+    if (!peak) return std::nullopt;
+    tried.peak = *peak;
+    const bool works = tried.peak <= most;
+    if (works) best = tried;
+    if (!smallest || tried.peak < smallest->peak) smallest = tried;
     (works ? budget.fits : budget.fails) = choice.budget;
     if (!works && choice.bytes <= choice.bytes_least) break;  // nothing else can be released
   } while (!choice.settled);
-  if (!best.empty()) return best;
+  if (best) return best;
   // The measurements of parts do not include the memory of a layer while it is recomputed.
-  for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = {VELO_RECOMPUTE_FULL, static_cast<std::int64_t>(i)};
-  return fits(all) ? all : best;
+  recompute_choice full;
+  for (std::int64_t i = 0; i < layers; ++i) full.layers.push_back({VELO_RECOMPUTE_FULL, i});
+  const std::optional<std::int64_t> peak = peak_of(full.layers);
+  if (!peak) return std::nullopt;
+  full.peak = *peak;
+  return full.peak <= smallest->peak ? full : *smallest;
 }
 
 }  // namespace decoder

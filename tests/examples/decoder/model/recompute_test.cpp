@@ -1,4 +1,5 @@
 // Recompute: every kind gives the same bits, and saves memory.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <stdexcept>
@@ -96,4 +97,75 @@ TEST_CASE("a buffer that cannot be recomputed says why") {
   other = {};
   memory.make(which, 1 << 20);
   CHECK(which);
+}
+
+namespace {
+
+// Three layers whose parts can be made again, tried until nothing else can be released.
+class search {
+ public:
+  using layers = std::vector<layer_recompute>;
+  std::optional<recompute_choice> within(std::int64_t most, const recompute_trial& peak_of) {
+    settings s;
+    s.memory.recompute = "adaptive";
+    const std::vector<recompute_cost> costs = {{VELO_RECOMPUTE_FULL, 100, 1},
+                                               {VELO_RECOMPUTE_ACTIVATION, 50, 0.2},
+                                               {VELO_RECOMPUTE_NORM, 20, 0.1}};
+    return choose_recompute(s.memory, 3, costs, most, [&](const layers& with) {
+      peaks_.push_back(peak_of(with));
+      return peaks_.back();
+    });
+  }
+  const std::vector<std::optional<std::int64_t>>& peaks() const { return peaks_; }
+
+ private:
+  std::vector<std::optional<std::int64_t>> peaks_;
+};
+
+// Layers that are recomputed whole need 90 bytes at a time beside what they keep.
+std::int64_t peak_of_layers(const std::vector<layer_recompute>& with) {
+  std::int64_t kept = 0, again = 0;
+  for (const layer_recompute& each : with) {
+    const bool full = each.has(VELO_RECOMPUTE_FULL);
+    kept += full ? 10
+                 : 110 - (each.has(VELO_RECOMPUTE_ACTIVATION) ? 50 : 0) -
+                       (each.has(VELO_RECOMPUTE_NORM) ? 20 : 0);
+    again += full ? 90 : 0;
+  }
+  return kept + again;
+}
+
+}  // namespace
+
+TEST_CASE("where no choice fits, the one with the least peak is returned, and not the whole") {
+  search one;
+  const auto found = one.within(1, &peak_of_layers);
+  REQUIRE(found);
+  CHECK(found->peak == *std::min_element(one.peaks().begin(), one.peaks().end()));
+  CHECK(found->peak == peak_of_layers(found->layers));
+  CHECK(found->peak < peak_of_layers(std::vector<layer_recompute>(3, {VELO_RECOMPUTE_FULL, 0})));
+  // With that budget the same choice fits.
+  search again;
+  const auto fits = again.within(found->peak, &peak_of_layers);
+  REQUIRE(fits);
+  CHECK(fits->peak <= found->peak);
+}
+
+TEST_CASE("a trial that returns nothing ends the search") {
+  search one;
+  const auto second = [&](const search::layers& with) -> std::optional<std::int64_t> {
+    if (one.peaks().empty()) return peak_of_layers(with);
+    return std::nullopt;
+  };
+  CHECK(!one.within(1, second));
+  CHECK(one.peaks().size() == 2);
+  search last;  // also the trial of whole layers, behind those of the rule
+  const auto at_the_end = [&](const search::layers& with) -> std::optional<std::int64_t> {
+    const bool all = std::all_of(with.begin(), with.end(), [](const layer_recompute& each) {
+      return each.kinds == VELO_RECOMPUTE_FULL;
+    });
+    if (all) return std::nullopt;
+    return peak_of_layers(with);
+  };
+  CHECK(!last.within(1, at_the_end));
 }
