@@ -49,8 +49,8 @@ described sensible(random_source& random) {
   };
   d.kind = static_cast<velo_sequence_kind>(random.below(6));
   const bool hybrid = d.kind == VELO_SEQUENCE_HYBRID || d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE;
-  const std::int64_t ring = from_1_to(random.one_in(8) ? 6 : 3) + (hybrid ? 1 : 0);
-  d.ulysses = hybrid ? 1 + from_1_to(2) : 1;
+  const std::int64_t ring = from_1_to(random.one_in(8) ? 6 : 3);
+  d.ulysses = hybrid ? from_1_to(3) : 1;
   d.cp = ring * d.ulysses;
   const bool has_ring = d.kind == VELO_SEQUENCE_RING || d.kind == VELO_SEQUENCE_HYBRID;
   if (has_ring && ring > 1 && random.one_in(2))

@@ -71,9 +71,10 @@ enum {
 
 /* A rank's cache of keys and values for the gradient. RING, HYBRID: those of other ranks, beside
  * the last block; they need not go round again, and take memory. The block before the last travels
- * in any case. ULYSSES: the rank's own, as they were before the exchange of heads, in place of the
- * exchanged ones; the gradient exchanges them again, and less is kept, most of all where ranks
- * share key heads. Its exchanged keys and values are kept without a cache. */
+ * in any case. ULYSSES, and HYBRID of one ring rank: the rank's own, as they were before the
+ * exchange of heads, in place of the exchanged ones; the gradient exchanges them again, and less is
+ * kept, most of all where ranks share key heads. The exchanged keys and values are kept without a
+ * cache. */
 typedef int32_t velo_sequence_cache;
 enum {
   VELO_SEQUENCE_CACHE_NONE = 0, /* neither */
@@ -85,8 +86,8 @@ typedef struct velo_sequence_desc {
   uint32_t struct_size;
   velo_sequence_kind kind;
   int64_t cp;       /* ranks, up to 4096; of adaptive kinds up to 256 blocks of rows */
-  int64_t ulysses;  /* HYBRID, HYBRID_ADAPTIVE: neighbors that exchange heads; a divisor of cp, from
-                       2 on, that leaves a ring of 2 or more; else 1 */
+  int64_t ulysses;  /* HYBRID, HYBRID_ADAPTIVE: neighbors that exchange heads, a divisor of cp: with
+                       1 HYBRID is RING, with cp it is ULYSSES; else 1 */
   int64_t window;   /* RING, HYBRID: ranks of a window; 1, or a divisor below the ring; else 1 */
   int64_t sequence; /* rows, below 2^31; up to 65536 with a mask or of an adaptive kind */
   const int64_t* document_ends; /* ascending, the last one the sequence's; documents may be empty;

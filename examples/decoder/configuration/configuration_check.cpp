@@ -256,7 +256,6 @@ void configuration::check_context_parallel() const {
   const bool hybrid = p.cp_algorithm == "hybrid" || p.cp_algorithm == "hybrid_adaptive";
   if (p.cp_ulysses != 1 && !hybrid)
     refuse("cp_ulysses", "is of hybrid and hybrid_adaptive, not with", "cp_algorithm");
-  if (hybrid && p.cp_ulysses == 1) refuse("cp_ulysses", "must be 2 or more, with", "cp_algorithm");
   if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
   const std::string other_rows =
       std::string("is of ranks with as many rows in each step, not with ") +

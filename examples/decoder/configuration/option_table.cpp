@@ -148,7 +148,8 @@ void configuration::add_parallel() {
   add("parallel", "cp_window", &p.cp_window,
       "ranks of a window in a ring of rings, a divisor of the ring and less; 1: one ring", 1, 1024);
   add("parallel", "cp_ulysses", &p.cp_ulysses,
-      "neighbors that exchange heads, of a hybrid; a divisor of cp that leaves a ring of 2 or more",
+      "neighbors that exchange heads, of a hybrid; a divisor of cp: with 1 hybrid is ring, with cp "
+      "it is ulysses",
       1, 1024);
   add("parallel", "cp_kv_cache", &p.cp_kv_cache,
       "cache of keys and values for the gradient: none, half (keys), full (both). A ring caches "

@@ -57,12 +57,14 @@ bool is_adaptive(const velo_sequence_desc& d) {
 bool has_ring(const velo_sequence_desc& d) {
   return d.kind == VELO_SEQUENCE_RING || d.kind == VELO_SEQUENCE_HYBRID;
 }
+bool is_hybrid(const velo_sequence_desc& d) {
+  return d.kind == VELO_SEQUENCE_HYBRID || d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE;
+}
 
 void require_ring(const velo_sequence_desc& d) {
   const bool ring = has_ring(d);
-  if (d.kind == VELO_SEQUENCE_HYBRID || d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE)
-    require(d.ulysses >= 2 && d.cp % d.ulysses == 0 && d.ulysses < d.cp, "ulysses",
-            concat("a divisor of cp, ", d.cp, ", from 2 on that leaves a ring of 2 or more"),
+  if (is_hybrid(d))
+    require(d.ulysses >= 1 && d.cp % d.ulysses == 0, "ulysses", concat("a divisor of cp, ", d.cp),
             d.ulysses);
   else
     require(d.ulysses == 1, "ulysses", words("1, except for hybrids"), d.ulysses);
@@ -163,8 +165,21 @@ velo_sequence_cache cache_of(const velo_sequence_desc& d) {
 }
 
 // The same for plans that are carried out in the same way.
-std::uint64_t signature_of(const velo_sequence_desc& d, const sequence_shape& shape) {
+std::uint64_t signature_of(const velo_sequence_desc& of, const sequence_shape& shape) {
+  const velo_sequence_desc d = plain(of);
   std::uint64_t hash = 1;
+// The same plan by the kind's own name: a hybrid without neighbors is its ring or adaptive kind,
+// and one of a single ring rank is ULYSSES.
+velo_sequence_desc plain(velo_sequence_desc d) {
+  if (d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE && d.ulysses == 1) d.kind = VELO_SEQUENCE_ADAPTIVE;
+  if (d.kind != VELO_SEQUENCE_HYBRID) return d;
+  if (d.ulysses == 1)
+    d.kind = VELO_SEQUENCE_RING;
+  else if (d.ulysses == d.cp)
+    d.kind = VELO_SEQUENCE_ULYSSES, d.ulysses = 1;
+  return d;
+}
+
   const auto add = [&](std::int64_t x) {
     hash = comm::mixed(hash + static_cast<std::uint64_t>(x) + 1);
   };

@@ -88,8 +88,21 @@ TEST_CASE("sequence plans any mask in rounds") {
                 "expected 4 lines of 4 characters");
   check_refused("sequence adaptive --cp 2 --sequence 5 --mask " + mask, "mask.txt:1: expected 5");
   check_refused("sequence adaptive --cp 257 --sequence 5", "at most 256 blocks");
-  check_refused("sequence hybrid_adaptive --cp 4 --sequence 5", "ulysses: expected a divisor");
+  check_refused("sequence hybrid_adaptive --cp 4 --ulysses 3 --sequence 5",
+                "ulysses: expected a divisor");
   check_refused("sequence adaptive --cp 4 --window 2 --sequence 5", "window: expected 1");
+}
+
+TEST_CASE("sequence shows a hybrid of one neighbor as the ring, and of all as ulysses") {
+  const auto shown = [](const std::string& words) {
+    const outcome o = run_velo("sequence " + words + " --sequence 32 --heads 8 --format json");
+    CHECK(o.code == 0);
+    return o.out;
+  };
+  CHECK(shown("hybrid --cp 8") == shown("ring --cp 8"));
+  CHECK(shown("hybrid --cp 8 --ulysses 1 --window 2") == shown("ring --cp 8 --window 2"));
+  CHECK(shown("hybrid --cp 8 --ulysses 8") == shown("ulysses --cp 8"));
+  CHECK(shown("hybrid_adaptive --cp 8 --ulysses 1") == shown("adaptive --cp 8"));
 }
 
 TEST_CASE("sequence prices a cache of some layers") {

@@ -40,10 +40,10 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
   refused([](desc& d) { d.cp = 0; }, "desc.cp", "1 to 4096", "0");
   refused([](desc& d) { d.cp = 4097; }, "desc.cp", "1 to 4096", "4097");
   refused([](desc& d) { d.ulysses = 2; }, "desc.ulysses", "1, except for", "2");
-  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID, d.ulysses = 3; }, "desc.ulysses",
-          "a divisor of cp, 4", "3");
-  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID, d.ulysses = 4; }, "desc.ulysses",
-          "leaves a ring of 2", "4");
+  for (const velo_sequence_kind kind : {VELO_SEQUENCE_HYBRID, VELO_SEQUENCE_HYBRID_ADAPTIVE})
+    for (const std::int64_t ulysses : {-1, 0, 3, 8})
+      refused([=](desc& d) { d.kind = kind, d.ulysses = ulysses; }, "desc.ulysses",
+              "a divisor of cp, 4", std::to_string(ulysses));
   refused([](desc& d) { d.window = 3; }, "desc.window", "a divisor of the ring, 4", "3");
   refused([](desc& d) { d.window = 4; }, "desc.window", "less than the ring, 4", "4");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ULYSSES, d.window = 2; }, "desc.window",
@@ -69,10 +69,10 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
           "at most 256 blocks", "257");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.sequence = 65537; }, "desc.sequence",
           "at most 65536", "65537");
-  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID_ADAPTIVE; }, "desc.ulysses",
-          "a divisor of cp, 4", "1");
-  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID_ADAPTIVE, d.ulysses = 4; }, "desc.ulysses",
-          "leaves a ring of 2", "4");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID, d.ulysses = 4, d.window = 2; },
+          "desc.window", "a divisor of the ring, 1", "2");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID, d.kv_gather = 1; }, "desc.kv_gather",
+          "1 where heads are exchanged", "1");
   refused([](desc& d) { d.kv_interval = 1, d.layers = 2; }, "desc.kv_interval",
           "0 without kv_cache", "1");
   refused([](desc& d) { d.kv_cache = 2, d.kv_interval = 3, d.layers = 3; }, "desc.kv_interval",
@@ -187,6 +187,38 @@ TEST_CASE("a cache of some layers is in the plan, and priced") {
       CHECK(received == block * (again + 7 * 2 * 2));
       CHECK(velo_sequence_plan_check(p) == VELO_OK);
     }
+}
+
+TEST_CASE("a hybrid of one neighbor is the ring, and one of a single ring rank is ulysses") {
+  const auto require_same = [](velo_sequence_desc hybrid, velo_sequence_kind kind) {
+    velo_sequence_desc plain = hybrid;
+    plain.kind = kind, plain.ulysses = 1;
+    const described_plan one(hybrid), other(plain);
+    one.require_proven();
+    CHECK(one.text(VELO_SEQUENCE_JSON) == other.text(VELO_SEQUENCE_JSON));
+  };
+  static const std::int64_t ends[] = {5, 5, 20, 43};
+  for (const std::int32_t causal : {0, 1})
+    for (const std::int64_t documents : {0, 4})
+      for (const velo_sequence_cache kept :
+           {VELO_SEQUENCE_CACHE_NONE, VELO_SEQUENCE_CACHE_HALF, VELO_SEQUENCE_CACHE_FULL}) {
+        velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+        desc.kind = VELO_SEQUENCE_HYBRID, desc.causal = causal, desc.kv_cache = kept;
+        desc.cp = 8, desc.sequence = 43, desc.heads = 12, desc.kv_heads = 3;
+        desc.document_ends = documents == 0 ? nullptr : ends, desc.document_count = documents;
+        for (desc.window = 1; desc.window < 8; desc.window *= 2)
+          require_same(desc, VELO_SEQUENCE_RING);
+        desc.window = 1, desc.ulysses = 8;
+        for (desc.kv_gather = 0; desc.kv_gather < 2; ++desc.kv_gather)
+          require_same(desc, VELO_SEQUENCE_ULYSSES);
+      }
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  desc.kind = VELO_SEQUENCE_HYBRID_ADAPTIVE, desc.cp = 4, desc.sequence = 43, desc.heads = 8;
+  require_same(desc, VELO_SEQUENCE_ADAPTIVE);
+  desc.ulysses = 4;  // one block of rows, in one round
+  const described_plan one(desc);
+  one.require_proven();
+  CHECK(one.info().rounds == 1);
 }
 
 TEST_CASE("key heads are sent where they are needed, or gathered") {
