@@ -162,10 +162,14 @@ carried_pass::key_sums& carried_pass::sums_of(content what, const rows& of, span
   return key_sums_.back();
 }
 
-// The sums to which a message of dk or dv is added. In an adaptive plan the receiver holds the sums
-// of its whole block of keys, and the message has some rows of it.
+// The sums to which a message of dk or dv is added. Where the receiver gathered all heads of keys,
+// it has begun sums of more heads than the message. In an adaptive plan it holds the sums of its
+// whole block of keys, and the message has some rows of it.
 carried_pass::key_sums& carried_pass::sums_that_take(const block_message& m) {
-  if (!share_.plan().adaptive) return sums_of(m.what, m.of, m.heads);
+  if (!share_.plan().adaptive) {
+    key_sums* const begun = find_sums(m.what, m.of, m.heads);
+    return begun != nullptr ? *begun : sums_of(m.what, m.of, m.heads);
+  }
   const row_store& keys = find(content::k, m.of, m.heads);
   return sums_of(m.what, keys.places->list(), keys.heads);
 }

@@ -1,5 +1,5 @@
 // Context-parallel attention under layouts beside those of context_parallel_attention_test.cpp:
-// hybrids that are a ring or Ulysses.
+// hybrids that are a ring or Ulysses, or gather all heads of keys.
 #include "tests/sched/parallel/context/required_attention.hpp"
 
 using namespace velo::testing;
@@ -45,5 +45,45 @@ TEST_CASE("ranks compute a hybrid of one neighbor as the ring, and of one ring r
     require_same_plan(all, of, VELO_SEQUENCE_ADAPTIVE);
     of.desc.ulysses = 4;
     results_of(all, of);
+  }
+}
+
+namespace {
+
+// Rings by their windows, and hybrids by theirs, of so many ranks.
+std::vector<attention_case> windowed(std::int64_t ranks, std::int64_t sequence,
+                                     std::int64_t kv_heads) {
+  std::vector<attention_case> all;
+  for (const std::int64_t neighbors : {1, 2, 4})
+    for (const std::int64_t window : {1, 2, 4}) {
+      const std::int64_t ring = ranks / neighbors;
+      if (ranks % neighbors != 0 || ring < 2 || (window > 1 && window >= ring)) continue;
+      all.push_back(case_of(neighbors == 1 ? VELO_SEQUENCE_RING : VELO_SEQUENCE_HYBRID, ranks,
+                            sequence, 4, kv_heads));
+      all.back().desc.ulysses = neighbors, all.back().desc.window = window;
+    }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("hybrids that gather all heads of keys compute the attention of the whole sequence") {
+  for (const int count : {4, 8}) {
+    const local_ranks all(count);
+    for (attention_case of : windowed(count, 45, 2)) {
+      if (of.desc.ulysses == 1) continue;
+      of.desc.kv_gather = 1;
+      for (const velo_sequence_cache cache :
+           {VELO_SEQUENCE_CACHE_NONE, VELO_SEQUENCE_CACHE_HALF, VELO_SEQUENCE_CACHE_FULL})
+        for (const std::vector<std::int64_t>& ends : {std::vector<std::int64_t>(), {2, 3, 45}}) {
+          INFO(count << " ranks, ulysses " << of.desc.ulysses << ", window " << of.desc.window
+                     << ", cache " << cache << ", documents " << ends.size());
+          of.desc.kv_cache = cache, of.ends = ends;
+          require_right(all, of);
+        }
+      of.desc.kind = VELO_SEQUENCE_HYBRID_ADAPTIVE, of.desc.window = 1;
+      of.desc.kv_cache = VELO_SEQUENCE_CACHE_NONE;
+      require_right(all, of);
+    }
   }
 }
