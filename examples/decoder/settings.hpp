@@ -99,6 +99,7 @@ struct parallel_settings {
   std::int64_t cp_ulysses = 1;       // neighbors of a hybrid that exchange heads
   std::string cp_kv_cache = "none";  // cache of keys and values: none, half or full
   std::int64_t cp_kv_interval = 0;   // layers without that cache between two with it
+  bool cp_kv_gather = false;         // ranks that exchange heads get all heads of keys
   std::int64_t pp = 1;               // ranks that the layers are dealt out to
   std::string pipeline = "1f1b";     // the kind of schedule
   std::string noop_layers;           // places of the even division that hold no layer: "0,7"

@@ -103,6 +103,7 @@ class configuration {
   void check_tensor_parallel() const;
   void check_two_dimensions() const;
   void check_context_parallel() const;
+  void check_keys() const;
   void check_stages() const;
   void check_sequence_splits() const;
   void require_unset(const char* name, const char* why, const char* size = nullptr) const;

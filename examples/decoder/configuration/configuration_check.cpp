@@ -116,6 +116,11 @@ void configuration::require_fit(std::int64_t ranks) const {
 
 namespace {
 
+std::vector<const char*> context_settings() {
+  return {"cp_algorithm", "cp_window",      "cp_ulysses",
+          "cp_kv_cache",  "cp_kv_interval", "cp_kv_gather"};
+}
+
 std::vector<const char*> stage_settings() {
   return {"noop_layers", "vpp",       "sequence_splits", "timeline",
           "in_advance",  "dw_detach", "nanopipe_swap",   "post_validation"};
@@ -154,8 +159,7 @@ void configuration::drop_parts() {
   };
   const bool takes_y = is_flag("tp_x") || (is_flag("tp") && values.parallel.in_two());
   if (is_one("tp")) drop({"tp_x", "sequence_parallel"});
-  if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1))
-    drop({"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"});
+  if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1)) drop(context_settings());
   if (is_one("pp")) drop(stage_settings());
   if (!is_flag("pipeline")) return;
   drop(settings_of_other_kinds(values.parallel.pipeline));
@@ -240,22 +244,16 @@ void configuration::check_context_parallel() const {
   if (p.cp_kv_cache != "none" && p.cp_kv_cache != "half" && p.cp_kv_cache != "full")
     refuse("cp_kv_cache", "must be none, half or full");
   if (p.attention_ranks() == 1) {
-    for (const char* name :
-         {"cp_algorithm", "cp_window", "cp_ulysses", "cp_kv_cache", "cp_kv_interval"})
+    for (const char* name : context_settings())
       require_unset(name, "is of ranks that share windows, not with", "cp");
     return;
   }
-  const bool rings = p.cp_algorithm == "ring" || p.cp_algorithm == "hybrid";
-  if (p.cp_window != 1 && !rings)
+  if (p.cp_window != 1 && p.cp_algorithm != "ring" && p.cp_algorithm != "hybrid")
     refuse("cp_window", "is of ring and hybrid, not with", "cp_algorithm");
-  if (p.cp_kv_cache != "none" && !rings && p.cp_algorithm != "ulysses")
-    refuse("cp_kv_cache", "is of ring, hybrid and ulysses, not with", "cp_algorithm");
-  if (p.cp_kv_interval > 0 && p.cp_kv_cache == "none")
-    refuse("cp_kv_interval", "is of a cache, not with", "cp_kv_cache");
-  if (p.cp_kv_interval >= values.model.layers) refuse("cp_kv_interval", "must be below", "layers");
   const bool hybrid = p.cp_algorithm == "hybrid" || p.cp_algorithm == "hybrid_adaptive";
   if (p.cp_ulysses != 1 && !hybrid)
     refuse("cp_ulysses", "is of hybrid and hybrid_adaptive, not with", "cp_algorithm");
+  check_keys();
   if (values.data.sequence < p.cp) refuse("sequence", "must be at least", "cp");
   const std::string other_rows =
       std::string("is of ranks with as many rows in each step, not with ") +
@@ -265,6 +263,22 @@ void configuration::check_context_parallel() const {
   if (values.data.has_documents() && values.memory.memory_budget != 0)
     refuse("memory_budget", other_rows.c_str(), "documents");
   require_sequence_plan();
+}
+
+// The settings of keys and values: what is kept of them, and who gets which.
+void configuration::check_keys() const {
+  const auto& p = values.parallel;
+  const bool rings = p.cp_algorithm == "ring" || p.cp_algorithm == "hybrid",
+             hybrid = p.cp_algorithm == "hybrid" || p.cp_algorithm == "hybrid_adaptive";
+  if (p.cp_kv_cache != "none" && !rings && p.cp_algorithm != "ulysses")
+    refuse("cp_kv_cache", "is of ring, hybrid and ulysses, not with", "cp_algorithm");
+  if (p.cp_kv_interval > 0 && p.cp_kv_cache == "none")
+    refuse("cp_kv_interval", "is of a cache, not with", "cp_kv_cache");
+  if (p.cp_kv_interval >= values.model.layers) refuse("cp_kv_interval", "must be below", "layers");
+  if (p.cp_kv_gather && hybrid && p.cp_ulysses == 1)
+    refuse("cp_kv_gather", "is of neighbors that exchange heads, not with", "cp_ulysses");
+  if (p.cp_kv_gather && !hybrid && p.cp_algorithm != "ulysses")
+    refuse("cp_kv_gather", "is of ulysses, hybrid and hybrid_adaptive, not with", "cp_algorithm");
 }
 
 // Each tensor rank has a plan of its own heads; the last one has the fewest.

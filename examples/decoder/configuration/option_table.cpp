@@ -156,6 +156,9 @@ void configuration::add_parallel() {
       "those of other ranks; ulysses caches its own and exchanges them again");
   add("parallel", "cp_kv_interval", &p.cp_kv_interval,
       "layers without that cache between two with it: with 1 every second layer has it", 0, 1024);
+  add("parallel", "cp_kv_gather", &p.cp_kv_gather,
+      "true: ranks that exchange heads get all heads of keys and values, as an all-gather gives "
+      "them; false: those that their query heads need");
   add("parallel", "pp", &p.pp,
       "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
       "copies of these",

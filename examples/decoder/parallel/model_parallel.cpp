@@ -111,6 +111,7 @@ velo::sequence_plan make_sequence_plan(const settings& values, const part_widths
   desc.head_dim = widths.head_dim;
   desc.element_bytes = values.model.dtype == "f32" ? 4 : 2;
   desc.kv_cache = keeps_keys ? cache_of(how.cp_kv_cache) : VELO_SEQUENCE_CACHE_NONE;
+  desc.kv_gather = how.cp_kv_gather ? 1 : 0;
   return velo::sequence_plan::create(desc);
 }
 

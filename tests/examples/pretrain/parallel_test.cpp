@@ -126,6 +126,12 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--cp", "2", "--cp_kv_interval", "1"}, "cp_kv_interval = 1 is of a cache, not with");
   refused({"--cp", "2", "--cp_kv_cache", "full", "--cp_kv_interval", "2"},
           "cp_kv_interval = 2 must be below layers = 2");
+  refused({"--cp_kv_gather", "true"}, "is of ranks that share windows, not with cp = 1");
+  refused({"--cp", "2", "--cp_kv_gather", "true"},
+          "cp_kv_gather = true is of ulysses, hybrid and hybrid_adaptive, not with cp_algorithm = "
+          "\"ring\"");
+  refused({"--cp", "2", "--cp_algorithm", "hybrid", "--cp_kv_gather", "true"},
+          "cp_kv_gather = true is of neighbors that exchange heads, not with cp_ulysses = 1");
   refused({"--cp", "4", "--cp_algorithm", "ulysses", "--cp_window", "2"},
           "cp_window = 2 is of ring and hybrid");
   refused({"--cp", "64"}, "sequence = 32 must be at least cp = 64");

@@ -87,6 +87,9 @@ TEST_CASE("the peak of ranks that share matrices or windows is known before they
     in(s).cp = 2, in(s).cp_algorithm = "ulysses", in(s).cp_kv_cache = "full";
     s.model.kv_heads = 1;
   });
+  require_peak("ulysses that gathers all heads of keys", [&](settings& s) {
+    in(s).cp = 2, in(s).cp_algorithm = "ulysses", in(s).cp_kv_gather = true;
+  });
   require_peak("matrices cut both ways", [&](settings& s) { in(s).tp = 4, in(s).tp_x = 2; });
   require_peak("matrices cut both ways, stages", [&](settings& s) {
     in(s).tp = 2, in(s).tp_x = 1;

@@ -208,6 +208,16 @@ inline const std::vector<layout>& layouts() {
          s.parallel.cp = s.parallel.pp = 2, s.parallel.cp_algorithm = "ulysses";
          s.parallel.cp_kv_cache = "full", s.parallel.cp_kv_interval = 1;
        }},
+      {"cp 3 by ulysses that gathers all heads of keys, two copies that share the optimizer", 6,
+       [](settings& s) {
+         s.parallel.cp = 3, s.parallel.cp_algorithm = "ulysses", s.parallel.cp_kv_gather = true;
+         s.run.zero = true;
+       }},
+      {"hybrid of 4, ulysses 2, that gathers all heads of keys and keeps keys, tp 2", 8,
+       [](settings& s) {
+         s.parallel.cp = 4, s.parallel.cp_algorithm = "hybrid", s.parallel.cp_ulysses = 2;
+         s.parallel.cp_kv_gather = true, s.parallel.cp_kv_cache = "half", s.parallel.tp = 2;
+       }},
       {"shared keys, tp 3 with rows cut, cp 2 by ring", 6,
        [](settings& s) {
          s.model.kv_share = 2;

@@ -85,6 +85,8 @@ const std::vector<choice>& choices() {
       values_of(
           "cache", words{"none", "half", "full"},
           [](settings & s) -> auto& { return s.parallel.cp_kv_cache; }),
+      values_of(
+          "gathered", off_or_on, [](settings & s) -> auto& { return s.parallel.cp_kv_gather; }),
       orders(),
       recomputes(),
       values_of(
