@@ -108,6 +108,9 @@ class configuration {
   void check_sequence_splits() const;
   void require_unset(const char* name, const char* why, const char* size = nullptr) const;
   void require_sequence_plan() const;
+  void refuse_plan(const std::string& field, const std::string& wanted, std::int64_t heads) const;
+  [[noreturn]] void refuse_ranks(const char* name, const std::string& why,
+                                 std::int64_t neighbors) const;
   void drop_parts();
   void require_pipeline() const;
   void take(option& which, json_t* json, const std::string& origin);

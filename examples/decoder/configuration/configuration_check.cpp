@@ -292,19 +292,44 @@ void configuration::require_sequence_plan() const {
   try {
     make_sequence_plan(values, widths);
   } catch (const velo::error& e) {
-    const std::string field = e.argument(), wanted = e.expected();
-    if (field == "desc.heads")
-      refuse("heads",
-             ("leaves " + std::to_string(widths.heads) + " on a rank, which must be " + wanted +
-              ", with")
-                 .c_str(),
-             "cp_algorithm");
-    for (const char* name : {"ulysses", "window", "sequence"})
-      if (field == std::string("desc.") + name)
-        refuse(*name == 's' ? name : (std::string("cp_") + name).c_str(),
-               ("must be " + wanted + ", with").c_str(), "cp_algorithm");
+    refuse_plan(e.argument(), e.expected(), widths.heads);
     throw;
   }
+}
+
+// Names the setting for which there is no plan of a rank's heads, and the size that counts.
+void configuration::refuse_plan(const std::string& field, const std::string& wanted,
+                                std::int64_t heads) const {
+  const auto& p = values.parallel;
+  const bool ulysses = p.cp_algorithm == "ulysses";
+  if (field == "desc.ulysses") refuse_ranks("cp_ulysses", "must be a divisor of", 1);
+  if (field == "desc.window")
+    refuse_ranks("cp_window",
+                 p.attention_ranks() / p.cp_ulysses % p.cp_window != 0 ? "must be a divisor of"
+                                                                       : "must be less than",
+                 p.cp_ulysses);
+  if (field == "desc.heads" && heads < (ulysses ? p.attention_ranks() : p.cp_ulysses)) {
+    const std::string why =
+        "leaves " + std::to_string(heads) + " on a rank, which must be at least";
+    ulysses ? refuse_ranks("heads", why, 1) : refuse("heads", why.c_str(), "cp_ulysses");
+  }
+  for (const char* name : {"cp", "heads", "sequence"})
+    if (field == std::string("desc.") + name)
+      refuse(name, ("must be " + wanted + ", with").c_str(), "cp_algorithm");
+}
+
+// Refuses a setting because of the ranks that share attention, or of their ring, where neighbors
+// exchange heads: "cp = 4", "4, which is cp / cp_ulysses, with cp_ulysses = 2".
+void configuration::refuse_ranks(const char* name, const std::string& why,
+                                 std::int64_t neighbors) const {
+  const auto& p = values.parallel;
+  const bool along_y = p.tp_y() > 1;
+  if (!along_y && neighbors == 1) refuse(name, why.c_str(), "cp");
+  const std::string ranks = std::to_string(p.attention_ranks() / neighbors),
+                    product = std::string(along_y ? "cp * tp / tp_x" : "cp") +
+                              (neighbors > 1 ? " / cp_ulysses" : "");
+  refuse(name, (why + " " + ranks + ", which is " + product + ", with").c_str(),
+         neighbors > 1 ? "cp_ulysses" : "tp_x");
 }
 
 void configuration::check_stages() const {

@@ -69,10 +69,10 @@ void require_ring(const velo_sequence_desc& d) {
   else
     require(d.ulysses == 1, "ulysses", words("1, except for hybrids"), d.ulysses);
   const std::int64_t around = ring ? d.cp / d.ulysses : 1;
+  const text of_ring = concat("the ring, ", is_hybrid(d) ? "cp / ulysses, " : "cp, ", around);
   require(d.window >= 1 && around % d.window == 0, "window",
-          ring ? concat("a divisor of the ring, ", around) : words("1 without a ring"), d.window);
-  require(d.window == 1 || d.window < around, "window", concat("less than the ring, ", around),
-          d.window);
+          ring ? concat("a divisor of ", of_ring) : words("1 without a ring"), d.window);
+  require(d.window == 1 || d.window < around, "window", concat("less than ", of_ring), d.window);
 }
 
 void require_cache(const velo_sequence_desc& d) {
@@ -84,10 +84,12 @@ void require_cache(const velo_sequence_desc& d) {
   require(d.layers >= 1 && d.layers <= most_layers, "layers", concat("1 to ", most_layers),
           d.layers);
   require(d.layer >= 0 && d.layer < d.layers, "layer", concat("0 to ", d.layers - 1), d.layer);
-  require(d.kv_interval >= 0 && d.kv_interval < d.layers, "kv_interval",
-          concat("0 or more, below layers, ", d.layers), d.kv_interval);
-  require(d.kv_interval == 0 || d.kv_cache != VELO_SEQUENCE_CACHE_NONE, "kv_interval",
-          words("0 without kv_cache"), d.kv_interval);
+  require(d.kv_interval >= 0, "kv_interval", words("0 or more"), d.kv_interval);
+  if (d.kv_interval > 0 && d.kv_cache == VELO_SEQUENCE_CACHE_NONE)
+    fail(VELO_ERR_ARGUMENT, "desc.kv_cache",
+         concat("half or full, which kv_interval ", d.kv_interval, " needs"), "none");
+  require(d.kv_interval < d.layers, "kv_interval", concat("0 or more, below layers, ", d.layers),
+          d.kv_interval);
 }
 
 void require_sizes(const velo_sequence_desc& d) {
@@ -101,7 +103,8 @@ void require_sizes(const velo_sequence_desc& d) {
           d.sequence);
   const std::int64_t exchange = d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses;
   require(d.heads >= exchange && d.heads <= most_heads, "heads",
-          concat(exchange, " to ", most_heads, ", one for each rank that exchanges heads"),
+          concat(exchange, " to ", most_heads, ", one for each rank that exchanges heads (",
+                 d.kind == VELO_SEQUENCE_ULYSSES ? "cp)" : "ulysses)"),
           d.heads);
   const std::int64_t keys = d.kv_heads == 0 ? d.heads : d.kv_heads;
   require(keys >= 1 && d.heads % keys == 0, "kv_heads", concat("a divisor of heads, ", d.heads),
@@ -164,10 +167,6 @@ velo_sequence_cache cache_of(const velo_sequence_desc& d) {
   return d.layer % (d.kv_interval + 1) == 0 ? d.kv_cache : VELO_SEQUENCE_CACHE_NONE;
 }
 
-// The same for plans that are carried out in the same way.
-std::uint64_t signature_of(const velo_sequence_desc& of, const sequence_shape& shape) {
-  const velo_sequence_desc d = plain(of);
-  std::uint64_t hash = 1;
 // The same plan by the kind's own name: a hybrid without neighbors is its ring or adaptive kind,
 // and one of a single ring rank is ULYSSES.
 velo_sequence_desc plain(velo_sequence_desc d) {
@@ -180,6 +179,10 @@ velo_sequence_desc plain(velo_sequence_desc d) {
   return d;
 }
 
+// The same for plans that are carried out in the same way.
+std::uint64_t signature_of(const velo_sequence_desc& of, const sequence_shape& shape) {
+  const velo_sequence_desc d = plain(of);
+  std::uint64_t hash = 1;
   const auto add = [&](std::int64_t x) {
     hash = comm::mixed(hash + static_cast<std::uint64_t>(x) + 1);
   };

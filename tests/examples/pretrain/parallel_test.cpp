@@ -107,17 +107,31 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--cp_window", "2"}, "is of ranks that share windows, not with cp = 1");
   refused({"--cp_algorithm", "ulysses"}, "is of ranks that share windows, not with cp = 1");
   refused({"--cp", "2", "--cp_algorithm", "uysses"}, "did you mean ulysses?");
-  refused({"--cp", "4", "--cp_window", "3"}, "cp_window = 3 must be a divisor of the ring, 4");
-  refused({"--cp", "4", "--cp_window", "4"}, "cp_window = 4 must be less than the ring, 4");
+  refused({"--cp", "4", "--cp_window", "3"}, "cp_window = 3 must be a divisor of cp = 4");
+  refused({"--cp", "4", "--cp_window", "4"}, "cp_window = 4 must be less than cp = 4");
+  refused({"--cp", "8", "--cp_algorithm", "hybrid", "--cp_ulysses", "2", "--cp_window", "3"},
+          "cp_window = 3 must be a divisor of 4, which is cp / cp_ulysses, with cp_ulysses = 2");
+  refused({"--cp", "8", "--cp_algorithm", "hybrid", "--cp_ulysses", "2", "--cp_window", "4"},
+          "cp_window = 4 must be less than 4, which is cp / cp_ulysses, with cp_ulysses = 2");
   refused({"--cp", "4", "--cp_ulysses", "2"},
           "cp_ulysses = 2 is of hybrid and hybrid_adaptive, not with cp_algorithm = \"ring\"");
   refused({"--cp", "4", "--cp_algorithm", "hybrid", "--cp_ulysses", "3"},
-          "cp_ulysses = 3 must be a divisor of cp, 4");
-  refused({"--cp", "8", "--cp_algorithm", "ulysses"}, "heads = 4 leaves 4 on a rank");
-  refused({"--cp", "4", "--tp", "2", "--cp_algorithm", "ulysses"}, "heads = 4 leaves 2 on a rank");
+          "cp_ulysses = 3 must be a divisor of cp = 4");
+  refused({"--cp", "8", "--cp_algorithm", "ulysses"},
+          "heads = 4 leaves 4 on a rank, which must be at least cp = 8");
+  refused({"--cp", "8", "--cp_algorithm", "hybrid", "--cp_ulysses", "8"},
+          "heads = 4 leaves 4 on a rank, which must be at least cp_ulysses = 8");
+  refused({"--cp", "4", "--tp", "2", "--cp_algorithm", "ulysses"},
+          "heads = 4 leaves 2 on a rank, which must be at least cp = 4");
   refused({"--cp", "2", "--cp_kv_cache", "some"}, "must be none, half or full");
   refused({"--cp", "2", "--cp_algorithm", "all_gather", "--cp_kv_cache", "full"},
           "cp_kv_cache = \"full\" is of ring, hybrid and ulysses, not with cp_algorithm");
+  refused({"--cp_kv_gather", "true"}, "is of ranks that share windows, not with cp = 1");
+  refused({"--cp", "2", "--cp_kv_gather", "true"},
+          "cp_kv_gather = true is of ulysses, hybrid and hybrid_adaptive, not with cp_algorithm = "
+          "\"ring\"");
+  refused({"--cp", "2", "--cp_algorithm", "hybrid", "--cp_kv_gather", "true"},
+          "cp_kv_gather = true is of neighbors that exchange heads, not with cp_ulysses = 1");
   refused({"--distribute_saved_activations", "true"}, "is of ranks that share matrices, not with");
   refused({"--distribute_saved_activations", "true", "--tp", "2"},
           "is of layers that are recomputed from their input, not with recompute = \"none\"");
@@ -126,12 +140,6 @@ TEST_CASE("what ranks cannot share is refused before they train") {
   refused({"--cp", "2", "--cp_kv_interval", "1"}, "cp_kv_interval = 1 is of a cache, not with");
   refused({"--cp", "2", "--cp_kv_cache", "full", "--cp_kv_interval", "2"},
           "cp_kv_interval = 2 must be below layers = 2");
-  refused({"--cp_kv_gather", "true"}, "is of ranks that share windows, not with cp = 1");
-  refused({"--cp", "2", "--cp_kv_gather", "true"},
-          "cp_kv_gather = true is of ulysses, hybrid and hybrid_adaptive, not with cp_algorithm = "
-          "\"ring\"");
-  refused({"--cp", "2", "--cp_algorithm", "hybrid", "--cp_kv_gather", "true"},
-          "cp_kv_gather = true is of neighbors that exchange heads, not with cp_ulysses = 1");
   refused({"--cp", "4", "--cp_algorithm", "ulysses", "--cp_window", "2"},
           "cp_window = 2 is of ring and hybrid");
   refused({"--cp", "64"}, "sequence = 32 must be at least cp = 64");

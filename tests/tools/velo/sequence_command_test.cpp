@@ -118,7 +118,9 @@ TEST_CASE("sequence prices a cache of some layers") {
   // 3 * 256 + 9 * 128; of blocks of 64 bytes 2 or 4 again, and 3 of dk and dv in float32
   CHECK(summary.out.find("1920") != std::string::npos);
   CHECK(summary.out.find(std::to_string(3 * (128 + 768) + 9 * (256 + 768))) != std::string::npos);
-  check_refused("sequence ring --cp 4 --kv-interval 1 --layers 3", "kv_interval: expected 0");
+  for (const char* layers : {"", " --layers 3"})
+    check_refused(std::string("sequence ring --cp 4 --sequence 16 --kv-interval 1") + layers,
+                  "kv_cache: expected half or full, which kv_interval 1 needs, got none");
   check_refused("sequence ring --cp 4 --kv-cache half --kv-interval 3 --layers 3",
                 "kv_interval: expected 0 or more, below layers, 3");
   check_refused("sequence ring --cp 4 --kv-gather", "kv_gather: expected 0, or 1");
@@ -183,7 +185,7 @@ TEST_CASE("sequence refuses what makes no plan, in words") {
                 "expected ulysses, ring, hybrid, all_gather, adaptive or hybrid_adaptive");
   check_refused("sequence ring --cp 0", "cp: expected 1 to 4096, got 0");
   check_refused("sequence ring --cp x", "expected a whole number");
-  check_refused("sequence ring --cp 4 --window 3", "window: expected a divisor of the ring, 4");
+  check_refused("sequence ring --cp 4 --window 3", "window: expected a divisor of the ring, cp, 4");
   check_refused("sequence hybrid --cp 4 --ulysses 3", "ulysses: expected a divisor of cp, 4");
   check_refused("sequence ulysses --cp 4 --heads 3", "heads: expected 4 to");
   check_refused("sequence ring --sequence 9 --documents 3,2,9",

@@ -156,7 +156,22 @@ TEST_CASE("tensor ranks in two dimensions that no rank could have are refused") 
   CHECK_THAT(parallel(R"("tp": 2, "tp_x": 2, "cp_algorithm": "ulysses")"),
              Contains("is of ranks that share windows, not with cp = 1"));
   CHECK_THAT(parallel(R"("tp": 8, "tp_x": 2, "cp_window": 3)"),
-             Contains("cp_window = 3 must be a divisor of the ring, 4"));
+             Contains("cp_window = 3 must be a divisor of 4, which is cp * tp / tp_x, with tp_x"));
+  CHECK_THAT(parallel(R"("tp": 8, "tp_x": 2, "cp": 2, "cp_algorithm": "hybrid", "cp_ulysses": 2,
+                         "cp_window": 3)"),
+             Contains("cp_window = 3 must be a divisor of 4, which is cp * tp / tp_x / cp_ulysses, "
+                      "with cp_ulysses = 2"));
+  CHECK_THAT(parallel(R"("tp": 8, "tp_x": 2, "cp_algorithm": "hybrid", "cp_ulysses": 3)"),
+             Contains("cp_ulysses = 3 must be a divisor of 4, which is cp * tp / tp_x, with tp_x"));
+  CHECK_THAT(parallel(R"("tp": 8, "tp_x": 2, "cp": 2, "cp_algorithm": "ulysses")"),
+             Contains("on a rank, which must be at least 8, which is cp * tp / tp_x, with tp_x"));
+  CHECK_THAT(refusal(R"({"data": {"sequence": 65537},
+                         "parallel": {"cp": 2, "cp_algorithm": "adaptive"}})"),
+             Contains("sequence = 65537 must be at most 65536 with a mask or of an adaptive kind, "
+                      "with cp_algorithm = \"adaptive\""));
+  CHECK_THAT(refusal(R"({"data": {"sequence": 512},
+                         "parallel": {"cp": 258, "cp_algorithm": "adaptive"}})"),
+             Contains("cp = 258 must be at most 256 blocks of rows of an adaptive kind, with"));
   CHECK_THAT(parallel(R"("tp": 2, "tp_x": 1, "sequence_parallel": true)"),
              Contains("sequence_parallel = true is of matrices that are cut one way, not with"));
   CHECK_THAT(refusal(R"({"parallel": {"tp": 512, "tp_x": 1}})"),

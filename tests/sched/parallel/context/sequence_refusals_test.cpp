@@ -44,14 +44,19 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
     for (const std::int64_t ulysses : {-1, 0, 3, 8})
       refused([=](desc& d) { d.kind = kind, d.ulysses = ulysses; }, "desc.ulysses",
               "a divisor of cp, 4", std::to_string(ulysses));
-  refused([](desc& d) { d.window = 3; }, "desc.window", "a divisor of the ring, 4", "3");
-  refused([](desc& d) { d.window = 4; }, "desc.window", "less than the ring, 4", "4");
+  refused([](desc& d) { d.window = 3; }, "desc.window", "a divisor of the ring, cp, 4", "3");
+  refused([](desc& d) { d.window = 4; }, "desc.window", "less than the ring, cp, 4", "4");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID, d.ulysses = 2, d.window = 3; },
+          "desc.window", "a divisor of the ring, cp / ulysses, 2", "3");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ULYSSES, d.window = 2; }, "desc.window",
           "1 without a ring", "2");
   refused([](desc& d) { d.sequence = -1; }, "desc.sequence", "below 2^31", "-1");
   refused([](desc& d) { d.sequence = (std::int64_t{1} << 31) - 1; }, "desc.heads",
           "less than 2^62 cells and bytes", "8");
-  refused([](desc& d) { d.kind = VELO_SEQUENCE_ULYSSES, d.heads = 3; }, "desc.heads", "4 to", "3");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_ULYSSES, d.heads = 3; }, "desc.heads",
+          "4 to 65536, one for each rank that exchanges heads (cp)", "3");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID, d.ulysses = 2, d.heads = 1; }, "desc.heads",
+          "2 to 65536, one for each rank that exchanges heads (ulysses)", "1");
   refused([](desc& d) { d.kv_heads = 3; }, "desc.kv_heads", "a divisor of heads, 8", "3");
   refused([](desc& d) { d.head_dim = 0; }, "desc.head_dim", "1 to", "0");
   refused([](desc& d) { d.element_bytes = 3; }, "desc.element_bytes", "2 or 4", "3");
@@ -70,11 +75,12 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ADAPTIVE, d.sequence = 65537; }, "desc.sequence",
           "at most 65536", "65537");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID, d.ulysses = 4, d.window = 2; },
-          "desc.window", "a divisor of the ring, 1", "2");
+          "desc.window", "a divisor of the ring, cp / ulysses, 1", "2");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_HYBRID, d.kv_gather = 1; }, "desc.kv_gather",
           "1 where heads are exchanged", "1");
-  refused([](desc& d) { d.kv_interval = 1, d.layers = 2; }, "desc.kv_interval",
-          "0 without kv_cache", "1");
+  for (const std::int64_t layers : {1, 2})
+    refused([=](desc& d) { d.kv_interval = 1, d.layers = layers; }, "desc.kv_cache",
+            "half or full, which kv_interval 1 needs", "none");
   refused([](desc& d) { d.kv_cache = 2, d.kv_interval = 3, d.layers = 3; }, "desc.kv_interval",
           "below layers, 3", "3");
   refused([](desc& d) { d.kv_interval = -1; }, "desc.kv_interval", "0 or more", "-1");
