@@ -36,6 +36,11 @@
  * the same tasks in the same rounds with at most twelve units. Only rows with a visible cell
  * travel. Without a mask, causality and documents make one.
  *
+ * MindSpeed's parameters of the adaptive kind. without_coarse: always so up to 1024 rows; of more,
+ * their order is sought for 1024 parts, while tasks and cells are those of the whole mask.
+ * only_reschedule: has no field; rows keep their order unless another one has fewer tasks, or
+ * spreads as many more evenly. dynamic_attn_mask, manually_set_mask_list: a plan for each mask.
+ *
  * Steps. A step first gets the messages that it needs, then sends its own, then computes. What is
  * sent in one step and needed in a later one travels beside the computation between. Of dq, dk and
  * dv the receiver adds a message to what it has, and the sender forgets it. The gradient of rings
