@@ -130,6 +130,10 @@ typedef struct velo_context_parallel_attention_args {
  * queries that do not see it, as 0 * NaN does in a plain product; which ones depends on the cut.
  * The bits depend on the plan and the instruction set, not on the transport or threads, nor on the
  * level from 1 on.
+ * One group suffices: the family cp of a topology (velo/topology.h), or tp-y-cp where tp is in two
+ * dimensions. Rank r of the group is rank r of the plan. With U = ulysses, r mod U is its place in
+ * cp-ulysses, r div U its place in cp-ring, and `window` neighbors in cp-ring are cp-ring-intra.
+ * The plan's messages are those of these families, and go beside computation without twins.
  * At level 2 ranks that are threads of a process read each other's rows where they lie; otherwise
  * rows are sent, in local and shm groups while the rank computes. A rank keeps what its gradient
  * needs in softmax_max, softmax_sum and kept; without kept nothing is copied for it.
