@@ -7,6 +7,7 @@
 #include "examples/decoder/data/vocabulary.hpp"
 #include "examples/decoder/data/window_writer.hpp"
 #include "examples/decoder/optimizer/learning_rate.hpp"
+#include "examples/decoder/parallel/model_parallel.hpp"
 #include "examples/decoder/random.hpp"
 #include "examples/decoder/report/flops.hpp"
 
@@ -123,4 +124,23 @@ TEST_CASE("documents side by side begin anew, and end with eos") {
   CHECK(inputs == std::vector<std::int32_t>{bos, 'a', 'b', 'c', bos, 'd', 'e', pad, pad});
   CHECK(targets == std::vector<std::int32_t>{'a', 'b', 'c', eos, 'd', 'e', eos, -100, -100});
   CHECK(positions == std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3, 4});
+}
+
+TEST_CASE("positions of a rank's rows begin anew with each document") {
+  const std::int64_t ends[] = {8, 12, 24};
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  desc.cp = 2, desc.sequence = 24, desc.document_ends = ends, desc.document_count = 3;
+  const held_rows rows = decoder::sequence_rows(velo::sequence_plan::create(desc), 24, 0);
+  CHECK(rows.positions() == std::vector<std::int64_t>{0, 1, 6, 7, 8, 11, 12, 13, 14, 21, 22, 23});
+  const piece three[] = {{"12345678"}, {"abcd"}, {"ABCDEFGHIJKL"}};
+  window_writer writer(24);
+  writer.begin();
+  writer.add({three, 3});
+  CHECK(writer.ends() == std::vector<std::int64_t>{8, 12, 24});
+  std::vector<std::int32_t> inputs(12), targets(12), positions(12);
+  writer.copy_positions(rows, positions.data());
+  CHECK(positions == std::vector<std::int32_t>{0, 1, 6, 7, 0, 3, 0, 1, 2, 9, 10, 11});
+  writer.copy_symbols(rows, inputs.data(), targets.data());
+  CHECK(targets ==
+        std::vector<std::int32_t>{'1', '2', '7', '8', 'a', 'd', 'A', 'B', 'C', 'J', 'K', 'L'});
 }

@@ -309,7 +309,8 @@ TEST_CASE("random masks have adaptive plans that an enumeration finds right") {
     random_numbers<std::mt19937_64> random(static_cast<std::uint64_t>(round) + 1);
     const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random.below(n)); };
     const std::int64_t ring = 2 + below(is_long && random.one_in(20) ? 31 : 11),
-                       neighbors = random.one_in(3) ? 2 : 1, size = 1 + below(is_long ? 90 : 50);
+                       neighbors = random.one_in(3) ? 2 : 1,
+                       size = 1 + below(is_long ? random.one_in(10) ? 400 : 90 : 50);
     const std::vector<std::uint8_t> mask = random_mask(random, size);
     velo_sequence_desc desc = adaptive(ring * neighbors, size, mask);
     if (neighbors > 1) desc.kind = VELO_SEQUENCE_HYBRID_ADAPTIVE;

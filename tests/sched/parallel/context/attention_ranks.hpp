@@ -57,6 +57,7 @@ struct attention_case {
   std::vector<float> slopes;
   bool root = false;
   double keep_prob = 1;  // the reference knows no dropout
+  bool packed = false;   // tensors have no dimension of sequences: [rows, heads, elements]
 
   std::int64_t key_heads() const { return desc.kv_heads == 0 ? desc.heads : desc.kv_heads; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(desc.head_dim)); }
@@ -193,7 +194,7 @@ class attention_rank {
     return done == VELO_OK ? gradient(me.stream, me.group) : done;
   }
   velo_status forward(const rank_of_group& me, bool keeps = true) {
-    const velo_tensor in[] = {q->view(), k->view(), v->view(), out->view()};
+    const velo_tensor in[] = {view(*q), view(*k), view(*v), view(*out)};
     velo_context_parallel_attention_args args = VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT;
     set_common(args, me.group, in);
     args.attention_out = &in[3];
@@ -201,19 +202,19 @@ class attention_rank {
     if (sized != VELO_OK) return sized;
     const velo_tensor saved[] = {max_->view(), sum_->view(), kept_->view()};
     velo_tensor max = saved[0], sum = saved[1];
-    max.ndim = sum.ndim = 3, max.shape = sum.shape = statistics_;
+    max.ndim = sum.ndim = of_.packed ? 2 : 3, max.shape = sum.shape = statistics_;
     if (keeps) args.softmax_max = &max, args.softmax_sum = &sum, args.kept = &saved[2];
     return velo_context_parallel_attention(me.stream, &args);
   }
   velo_status gradient(velo_stream stream, velo_group group) {
-    const velo_tensor in[] = {q->view(),    k->view(),    v->view(),    dout->view(),
-                              out->view(),  dq->view(),   dk->view(),   dv->view(),
+    const velo_tensor in[] = {view(*q),     view(*k),     view(*v),     view(*dout),
+                              view(*out),   view(*dq),    view(*dk),    view(*dv),
                               max_->view(), sum_->view(), kept_->view()};
     velo_context_parallel_attention_backward_args args =
         VELO_CONTEXT_PARALLEL_ATTENTION_BACKWARD_ARGS_INIT;
     set_common(args, group, in);
     velo_tensor max = in[8], sum = in[9];
-    max.ndim = sum.ndim = 3, max.shape = sum.shape = statistics_;
+    max.ndim = sum.ndim = of_.packed ? 2 : 3, max.shape = sum.shape = statistics_;
     args.dy = &in[3], args.attention_out = &in[4];
     args.softmax_max = &max, args.softmax_sum = &sum;
     if (in[10].shape[0] > 0) args.kept = &in[10];
@@ -261,6 +262,11 @@ class attention_rank {
       for (std::int64_t row = spans[i]; row < spans[i + 1]; ++row) all.push_back(row);
     return all;
   }
+  velo_tensor view(const heads_of_rows& x) const {
+    velo_tensor all = x.view();
+    if (of_.packed) --all.ndim, ++all.shape;
+    return all;
+  }
   std::unique_ptr<heads_of_rows> like(std::int64_t heads, std::int64_t width) const {
     return std::make_unique<heads_of_rows>(of_.dtype, of_.batch,
                                            static_cast<std::int64_t>(rows_.size()), heads, width);
@@ -302,8 +308,10 @@ class attention_rank {
     const velo_status done =
         velo_op_infer(context, "context_parallel_attention", values, 5, shapes, 4, &count);
     if (done != VELO_OK) return done;
-    std::copy(shapes[1].sizes, shapes[1].sizes + 3, statistics_);
-    const std::int64_t all = statistics_[0] * statistics_[1] * statistics_[2];
+    const int dimensions = of_.packed ? 2 : 3;
+    std::copy(shapes[1].sizes, shapes[1].sizes + dimensions, statistics_);
+    std::int64_t all = 1;
+    for (int i = 0; i < dimensions; ++i) all *= statistics_[i];
     max_ = std::make_unique<elements>(f32, all), sum_ = std::make_unique<elements>(f32, all);
     kept_ = std::make_unique<elements>(of_.dtype, shapes[3].sizes[0]);
     return VELO_OK;

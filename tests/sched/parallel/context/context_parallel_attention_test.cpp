@@ -383,7 +383,10 @@ TEST_CASE("random plans compute the attention of the whole sequence") {
         of.ends.push_back(end = std::min(d.sequence, end + up_to(20)));
       if (of.ends.empty()) of.ends.push_back(0);
     }
-    if (up_to(3) == 0) of.slopes.assign(at(d.heads), 0.25f);
+    if (up_to(3) == 0)
+      for (std::int64_t h = 0; h < d.heads; ++h)
+        of.slopes.push_back(0.5f / static_cast<float>(1 + up_to(15)));
+    of.root = up_to(1) == 0;
     of.batch = 1 + up_to(1), of.value_width = 3 + up_to(9);
     if ((d.kind == VELO_SEQUENCE_ULYSSES && cp > 1) || d.ulysses > 1) d.kv_gather = up_to(1);
     if (d.kv_cache != 0 && up_to(1) == 0) {  // a layer of several
@@ -393,9 +396,9 @@ TEST_CASE("random plans compute the attention of the whole sequence") {
     INFO("plan " << i << ", kind " << d.kind << ", cp " << cp << ", sequence " << d.sequence
                  << ", heads " << d.heads << ", kv_heads " << d.kv_heads << ", ulysses "
                  << d.ulysses << ", window " << d.window << ", causal " << d.causal << ", slopes "
-                 << of.slopes.size() << ", documents " << of.ends.size() << ", mask "
-                 << of.mask.size() << ", batch " << of.batch << ", gathered " << d.kv_gather
-                 << ", layer " << d.layer);
+                 << of.slopes.size() << (of.root ? " by roots" : "") << ", documents "
+                 << of.ends.size() << ", mask " << of.mask.size() << ", batch " << of.batch
+                 << ", gathered " << d.kv_gather << ", layer " << d.layer);
     const local_ranks all(static_cast<int>(cp));
     const parts direct = results_of(all, of);
     set_all(all, "level", "1");

@@ -76,6 +76,25 @@ TEST_CASE("rows of a causal ring lie in a zigzag, and all ranks see as many cell
   }
 }
 
+TEST_CASE("a triangle as a mask leaves rows contiguous, and the last rank sees most cells") {
+  const std::int64_t sequence = 4096;
+  std::vector<std::uint8_t> triangle(static_cast<std::size_t>(sequence * sequence));
+  for (std::int64_t q = 0; q < sequence; ++q)
+    std::fill(triangle.begin() + q * sequence + q + 1, triangle.begin() + (q + 1) * sequence,
+              std::uint8_t{1});
+  sequence_shape of = shape_of(8, {sequence});
+  of.mask = triangle.data();
+  const sequence_plan plan = velo::sched::plan_rings(of, {1, 1});
+  const auto seen = [&](std::size_t rank) {
+    std::int64_t cells = 0;
+    for (std::int64_t step = 0; step < 8; ++step) cells += cells_in(plan, of, rank, step);
+    return cells;
+  };
+  CHECK(plan.held[7].front() == velo::sched::span{3584, 4096});
+  CHECK(seen(0) == 131328);
+  CHECK(seen(7) == 1966336);
+}
+
 TEST_CASE("rows of documents and of hybrids follow one rule") {
   const sequence_plan packed = velo::sched::plan_rings(shape_of(2, {8, 12, 24}), {1, 1});
   CHECK(listed(packed.held[0]) == list{0, 1, 6, 7, 8, 11, 12, 13, 14, 21, 22, 23});
@@ -83,9 +102,35 @@ TEST_CASE("rows of documents and of hybrids follow one rule") {
   const list first[] = {{0, 1, 2, 3},   {28, 29, 30, 31}, {4, 5, 6, 7},     {24, 25, 26, 27},
                         {8, 9, 10, 11}, {20, 21, 22, 23}, {12, 13, 14, 15}, {16, 17, 18, 19}};
   for (std::size_t r = 0; r < 8; ++r) CHECK(listed(hybrid.held[r]) == first[r]);
-  const sequence_plan uneven = velo::sched::plan_rings(shape_of(4, {1026}, 4), {4, 1});
-  const std::int64_t sizes[] = {257, 257, 256, 256};
-  for (std::size_t r = 0; r < 4; ++r) CHECK(velo::sched::size_of(uneven.held[r]) == sizes[r]);
+}
+
+TEST_CASE("rows that ranks do not divide are one more on the first ranks") {
+  const auto sizes = [](std::int64_t sequence, std::int64_t ranks) {
+    list all;
+    for (const rows& held :
+         velo::sched::plan_rings(shape_of(ranks, {sequence}, ranks), {ranks, 1}).held)
+      all.push_back(velo::sched::size_of(held));
+    return all;
+  };
+  CHECK(sizes(1026, 4) == list{257, 257, 256, 256});
+  CHECK(sizes(3, 5) == list{1, 1, 1, 0, 0});
+  CHECK(sizes(8190, 8) == list{1024, 1024, 1024, 1024, 1024, 1024, 1023, 1023});
+}
+
+TEST_CASE("a list of documents may end with an empty one") {
+  // The ends of two rows of 8: the first has ends at 3 and 6, the second only its own.
+  for (const std::int64_t ranks : {1, 2, 4}) {
+    const sequence_shape of = shape_of(ranks, {3, 6, 8, 16, 16});
+    const sequence_plan plan = velo::sched::plan_rings(of, {1, 1}),
+                        without = velo::sched::plan_rings(shape_of(ranks, {3, 6, 8, 16}), {1, 1});
+    velo::sched::prove(plan, of);
+    std::int64_t cells = 0;
+    for (std::size_t r = 0; r < plan.held.size(); ++r) {
+      CHECK(listed(plan.held[r]) == listed(without.held[r]));
+      for (std::int64_t step = 0; step < ranks; ++step) cells += cells_in(plan, of, r, step);
+    }
+    CHECK(cells == 6 + 6 + 3 + 36);
+  }
 }
 
 TEST_CASE("rings meet blocks in the order of their windows, and back") {
