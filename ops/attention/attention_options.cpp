@@ -6,6 +6,7 @@
 #include "core/failure.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/definition.hpp"
+#include "ops/operator/dropout_part.hpp"
 
 namespace velo::ops {
 namespace {
@@ -243,29 +244,6 @@ struct own_extents {
   }
 };
 
-void require_four(const velo_ints* list, const char* field) {
-  if (list == nullptr) {
-    fail(VELO_ERR_NULL, text("args.%s", field), "4 values, beside those of the other list", "NULL");
-  }
-  if (list->count == 4) return;
-  fail(VELO_ERR_ARGUMENT, text("args.%s", field), "4 values: B, N, Sq, Skv",
-       core::number(list->count));
-}
-
-void check_dropout(const attention_options& o, const attention_problem& p) {
-  if (o.dropout_origin == nullptr && o.dropout_extents == nullptr) return;
-  require_four(o.dropout_origin, "dropout_origin");
-  require_four(o.dropout_extents, "dropout_extents");
-  const own_extents own(o, p);
-  for (int i = 0; i < 4; ++i) {
-    const std::int64_t first = o.dropout_origin->data[i], all = o.dropout_extents->data[i];
-    if (first >= 0 && own.of[i] <= all && first <= all - own.of[i]) continue;
-    fail(VELO_ERR_ARGUMENT, "args.dropout_origin",
-         core::concat("a block of ", own.of[i], " within ", all, " in dimension ", i),
-         core::number(first));
-  }
-}
-
 void place_dropout(const attention_options& o, const attention_problem& p, attention_terms& t) {
   t.drops = o.keep_prob < 1;
   if (!t.drops) return;
@@ -291,7 +269,7 @@ void check_options(const attention_options& o, attention_problem& p) {
   if (has_prefix(o.sparse_mode)) require_prefix(o, p);
   check_mask(o, p);
   check_pse(o, p);
-  check_dropout(o, p);
+  check_dropout_part(o.dropout_origin, o.dropout_extents, 4, own_extents(o, p).of, "B, N, Sq, Skv");
 }
 
 bool has_bias_gradient(const attention_options& o, const attention_problem& p) {

@@ -2,6 +2,7 @@
 #include "ops/elementwise/dropout.hpp"
 
 #include "ops/operator/definition.hpp"
+#include "ops/operator/dropout_part.hpp"
 #include "ops/operator/rows.hpp"
 #include "velo/ops_elementwise.h"
 
@@ -15,12 +16,14 @@ struct dropout_problem {
 void infer(const velo_dropout_args& a, dropout_problem& p, output_shapes& outputs) {
   outputs.like(a.y, *a.x);
   outputs.like(a.mask, *a.x, u8);
+  check_dropout_part(a.dropout_origin, a.dropout_extents, *a.x);
   p.count = numel(*a.x);
 }
 
 void infer_backward(const velo_dropout_backward_args& a, dropout_problem& p,
                     output_shapes& outputs) {
   outputs.like(a.dx, *a.dy);
+  check_dropout_part(a.dropout_origin, a.dropout_extents, *a.dy);
   p.count = numel(*a.dy);
 }
 
@@ -28,16 +31,21 @@ template <class T, class Args>
 void multiply(const Args& a, const velo_tensor* x, const velo_tensor* y, const velo_tensor* mask,
               const dropout_kernels& kernels, core::execution& on) {
   const std::int64_t count = numel(*x);
+  if (count == 0) return;
+  const dropout_indices indices(x->ndim, x->shape, a.dropout_origin, a.dropout_extents);
   const row_slices blocks = slice_elements(count);
   const simd::dropout_rule rule = simd::dropout_of(a.p, static_cast<std::uint64_t>(a.seed),
                                                    static_cast<std::uint64_t>(a.offset));
-  const bool bypass = bypass_cache(data<T>(y), 1, count * static_cast<std::int64_t>(sizeof(T)), on);
+  const bool bypass = bypass_cache(data<T>(y), count / indices.run(),
+                                   indices.run() * static_cast<std::int64_t>(sizeof(T)), on);
   auto* kept = data<std::uint8_t>(mask);
   on.threads.slices(blocks.tasks(), [&](std::int64_t task, int) {
-    const std::int64_t first = blocks.begin(task);
-    kernels.drop(dropout_slice<T>{data<const T>(x) + first, data<T>(y) + first,
-                                  kept == nullptr ? nullptr : kept + first, &rule, first,
-                                  blocks.count(task), bypass});
+    indices.each_run(blocks.begin(task), blocks.count(task),
+                     [&](std::int64_t first, std::int64_t run, std::uint64_t index) {
+                       kernels.drop(dropout_slice<T>{data<const T>(x) + first, data<T>(y) + first,
+                                                     kept == nullptr ? nullptr : kept + first,
+                                                     &rule, index, run, bypass});
+                     });
   });
 }
 

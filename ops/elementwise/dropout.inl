@@ -3,7 +3,7 @@
 
 template <bool Bypass, class T>
 VELO_INLINE void drop(const dropout_slice<T>& s) {
-  simd::dropout_run<v::longs> run(*s.rule, static_cast<uint64_t>(s.first));
+  simd::dropout_run<v::longs> run(*s.rule, s.first);
   v::vec by[2];
   int64_t i = 0;
   for (; i + 2 * v::width <= s.n; i += 2 * v::width) {

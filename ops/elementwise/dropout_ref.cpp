@@ -8,7 +8,7 @@ namespace {
 template <class T>
 void drop(const dropout_slice<T>& s) {
   for (std::int64_t i = 0; i < s.n; ++i) {
-    const auto index = static_cast<std::uint64_t>(s.first + i);
+    const std::uint64_t index = s.first + static_cast<std::uint64_t>(i);
     const double by = simd::dropout_multiplier(*s.rule, index);
     simd::assign(s.y[i], simd::to_float(s.x[i]) * by);
     if (s.mask != nullptr) s.mask[i] = by != 0;

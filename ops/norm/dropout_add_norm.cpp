@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ops/norm/norm_rows.hpp"
+#include "ops/operator/dropout_part.hpp"
 #include "velo/ops_norm.h"
 
 namespace velo::ops {
@@ -51,6 +52,7 @@ void infer(const Args& a, norm_problem& p, output_shapes& outputs) {
     sum = a.residual->dtype;
   }
   require_scales(a, x, a.residual);
+  check_dropout_part(a.dropout_origin, a.dropout_extents, x);
   p = {row_count(x), row_size(x), 1};
   outputs.like(a.y, x);
   outputs.like(a.pre_norm, x, sum);
@@ -79,6 +81,7 @@ void infer_backward(const Args& a, norm_problem& p, output_shapes& outputs) {
   if (a.dpre_norm != nullptr) require_like(*a.dpre_norm, "dpre_norm", z, "pre_norm");
   if (a.x != nullptr) require_like(*a.x, "x", dy, "dy");
   require_scales(a, dy, nullptr);
+  check_dropout_part(a.dropout_origin, a.dropout_extents, dy);
   require_for(a.drowscale, a.rowscale, "rowscale", "drowscale");
   require_for(a.drowscale, a.x, "x", "drowscale");
   require_for(a.dlayerscale, a.layerscale, "layerscale", "dlayerscale");
@@ -97,26 +100,45 @@ void infer_backward(const Args& a, norm_problem& p, output_shapes& outputs) {
   }
 }
 
-// What both passes have in common: the scales as floats, dropout's rule, scratch for each thread.
+// The numbers of rows in the whole of x, where anything is dropped.
+template <class Args>
+dropout_indices rows_of(const Args& a, const velo_tensor& x) {
+  const bool drops = a.p > 0;
+  return {x.ndim - 1, x.shape, drops ? a.dropout_origin : nullptr,
+          drops ? a.dropout_extents : nullptr};
+}
+
+// What both passes have in common: the scales as floats, dropout's rule and indices, scratch for
+// each thread.
 class terms {
  public:
   template <class Args>
-  terms(const Args& a, const norm_problem& p, core::execution& on)
+  terms(const Args& a, const velo_tensor& x, const norm_problem& p, core::execution& on)
       : n_(p.n),
+        rows_(rows_of(a, x)),
+        column_(a.dropout_origin == nullptr ? 0 : a.dropout_origin->data[x.ndim - 1]),
         rule_(simd::dropout_of(a.p, static_cast<std::uint64_t>(a.seed),
                                static_cast<std::uint64_t>(a.offset))) {
+    all_.n = n_;
+    all_.pitch = static_cast<std::uint64_t>(
+        a.dropout_extents == nullptr ? n_ : a.dropout_extents->data[x.ndim - 1]);
     all_.gamma = widened(*a.gamma, on);
     if (a.rowscale != nullptr) all_.rowscale = widened(*a.rowscale, on);
     if (a.layerscale != nullptr) all_.layerscale = widened(*a.layerscale, on);
     if (a.p > 0) all_.rule = &rule_;
     scratch_ = on.scratch.take<float>(static_cast<std::size_t>(on.threads.threads()) * stride());
   }
-  add_norm_terms of(std::int64_t first, std::int64_t rows, int thread) const {
-    add_norm_terms slice = all_;
-    if (slice.rowscale != nullptr) slice.rowscale += first;
-    slice.first = first * n_, slice.rows = rows, slice.n = n_;
-    slice.scratch = scratch_ + static_cast<std::size_t>(thread) * stride();
-    return slice;
+  // body(first row, its terms) for slices of rows whose indices have one pitch.
+  template <class Body>
+  void each_slice(std::int64_t first, std::int64_t count, int thread, const Body& body) const {
+    rows_.each_run(first, count, [&](std::int64_t row, std::int64_t rows, std::uint64_t number) {
+      add_norm_terms slice = all_;
+      if (slice.rowscale != nullptr) slice.rowscale += row;
+      slice.first = number * slice.pitch + static_cast<std::uint64_t>(column_);
+      slice.rows = rows;
+      slice.scratch = scratch_ + static_cast<std::size_t>(thread) * stride();
+      body(row, slice);
+    });
   }
 
  private:
@@ -124,6 +146,8 @@ class terms {
   std::size_t stride() const { return static_cast<std::size_t>(2 * n_ + 31) / 16 * 16; }
 
   std::int64_t n_;
+  const dropout_indices rows_;
+  const std::int64_t column_;  // of the whole, the first of x
   simd::dropout_rule rule_;
   add_norm_terms all_{};
   float* scratch_;
@@ -138,7 +162,7 @@ template <class T, class Z, class Args>
 void forward(const Args& a, const norm_problem& p, const dropout_add_norm_kernels& kernels,
              core::execution& on) {
   const auto& kernel = pair_of(kernels, centered<Args>).forward;
-  const terms by(a, p, on);
+  const terms by(a, *a.x, p, on);
   const float* beta = nullptr;
   float* mean = nullptr;
   if constexpr (centered<Args>) beta = widened_or(a.beta, p.n, 0, on), mean = data<float>(a.mean);
@@ -146,12 +170,16 @@ void forward(const Args& a, const norm_problem& p, const dropout_add_norm_kernel
   const bool bypass =
       bypass_cache(data<T>(a.y), p.rows, p.n * static_cast<std::int64_t>(sizeof(T)), on);
   on.threads.slices(slices.tasks(), [&](std::int64_t task, int thread) {
-    const std::int64_t first = slices.begin(task), at = first * p.n;
-    kernel(dropout_add_norm_slice<T, Z>{
-        data<const T>(a.x) + at, from(data<const Z>(a.residual), at), beta, data<T>(a.y) + at,
-        from(data<Z>(a.pre_norm), at), from(data<std::uint8_t>(a.mask), at), from(mean, first),
-        from(data<float>(a.rstd), first), static_cast<float>(a.epsilon), bypass,
-        by.of(first, slices.count(task), thread)});
+    by.each_slice(
+        slices.begin(task), slices.count(task), thread,
+        [&](std::int64_t first, const add_norm_terms& slice) {
+          const std::int64_t at = first * p.n;
+          kernel(dropout_add_norm_slice<T, Z>{
+              data<const T>(a.x) + at, from(data<const Z>(a.residual), at), beta, data<T>(a.y) + at,
+              from(data<Z>(a.pre_norm), at), from(data<std::uint8_t>(a.mask), at),
+              from(mean, first), from(data<float>(a.rstd), first), static_cast<float>(a.epsilon),
+              bypass, slice});
+        });
   });
 }
 
@@ -159,7 +187,7 @@ template <class T, class Z, class Args>
 void backward(const Args& a, const norm_problem& p, const dropout_add_norm_kernels& kernels,
               core::execution& on) {
   const auto& kernel = pair_of(kernels, centered<Args>).backward;
-  const terms by(a, p, on);
+  const terms by(a, *a.dy, p, on);
   const float* mean = nullptr;
   const velo_tensor* dbeta = nullptr;
   if constexpr (centered<Args>) mean = data<const float>(a.mean), dbeta = a.dbeta;
@@ -170,13 +198,17 @@ void backward(const Args& a, const norm_problem& p, const dropout_add_norm_kerne
   const bool needs_x = a.dlayerscale != nullptr || a.drowscale != nullptr;
   const T* x = needs_x ? data<const T>(a.x) : nullptr;
   on.threads(slices.tasks(), [&](std::int64_t task, int thread) {
-    const std::int64_t first = slices.begin(task), at = first * p.n;
-    kernel(dropout_add_norm_backward_slice<T, Z>{
-        data<const T>(a.dy) + at, from(data<const Z>(a.dpre_norm), at), from(x, at),
-        data<const Z>(a.pre_norm) + at, from(mean, first), data<const float>(a.rstd) + first,
-        data<T>(a.dx) + at, from(data<Z>(a.dresidual), at), gains.begin(task), biases.begin(task),
-        scales.begin(task), from(data<float>(a.drowscale), first), accumulate,
-        by.of(first, slices.count(task), thread)});
+    by.each_slice(
+        slices.begin(task), slices.count(task), thread,
+        [&](std::int64_t first, const add_norm_terms& slice) {
+          const std::int64_t at = first * p.n;
+          kernel(dropout_add_norm_backward_slice<T, Z>{
+              data<const T>(a.dy) + at, from(data<const Z>(a.dpre_norm), at), from(x, at),
+              data<const Z>(a.pre_norm) + at, from(mean, first), data<const float>(a.rstd) + first,
+              data<T>(a.dx) + at, from(data<Z>(a.dresidual), at), gains.begin(task),
+              biases.begin(task), scales.begin(task), from(data<float>(a.drowscale), first),
+              accumulate, slice});
+        });
   });
   gains.add_to(a.dgamma, accumulate, kernels.columns, on);
   biases.add_to(dbeta, accumulate, kernels.columns, on);

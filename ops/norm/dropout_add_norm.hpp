@@ -11,8 +11,9 @@
 //
 // x, y: T, that is float32, bfloat16 or float16; residual, z: T or float32; all arithmetic in
 // float32 on a row of floats, which stays in the first levels of cache: the norm sees z unrounded.
-// Dropout by core/simd/philox.hpp, its index that of the element in x. Bytes: forward a read of x
-// and residual, a write of y and z. Bound: memory, and with dropout the random words.
+// Dropout by core/simd/philox.hpp, its index that of the element in x, or in the whole where x is a
+// part (ops/operator/dropout_part.hpp). Bytes: forward a read of x and residual, a write of y and
+// z. Bound: memory, and with dropout the random words.
 #pragma once
 
 #include <stdint.h>
@@ -28,7 +29,8 @@ struct add_norm_terms {
   const float* rowscale;           // one a row, or nullptr
   const float* layerscale;         // n, or nullptr
   const simd::dropout_rule* rule;  // nullptr: nothing is dropped
-  int64_t first;                   // index of the first element of the slice in the whole tensor
+  uint64_t first;                  // index of the slice's first element
+  uint64_t pitch;                  // from the index of a row's first element to the next row's
   int64_t rows;
   int64_t n;
   float* scratch;  // two rows of n floats

@@ -11,13 +11,16 @@ VELO_INLINE void put_lanes(P* p, v::vec a, int n) {
   n == v::width ? v::store(p, a) : v::store(p, a, n);
 }
 
-// body(i, multipliers, count) for each vector of a row whose first element has this index.
+VELO_INLINE uint64_t index_of_row(const add_norm_terms& by, int64_t r) {
+  return by.first + static_cast<uint64_t>(r) * by.pitch;
+}
+
+// body(i, multipliers, count) for each vector of row r.
 template <class Body>
-VELO_INLINE void for_each_vector(const add_norm_terms& by, int64_t index, const Body& body) {
+VELO_INLINE void for_each_vector(const add_norm_terms& by, int64_t r, const Body& body) {
   const bool drops = by.rule != nullptr;
   const simd::dropout_rule none = {};
-  simd::dropout_run<v::longs> run(drops ? *by.rule : none,
-                                  drops ? static_cast<uint64_t>(index) : 0);
+  simd::dropout_run<v::longs> run(drops ? *by.rule : none, drops ? index_of_row(by, r) : 0);
   v::vec m[2] = {v::set(1), v::set(1)};
   int64_t i = 0;
   for (; i + 2 * v::width <= by.n; i += 2 * v::width) {
@@ -36,7 +39,7 @@ VELO_INLINE void sum_row(const dropout_add_norm_slice<T, Z>& s, int64_t r, float
   const int64_t start = r * s.by.n;
   const v::vec row = v::set(s.by.rowscale == nullptr ? 1 : s.by.rowscale[r]);
   for_each_vector(
-      s.by, s.by.first + start, [&](int64_t i, v::vec m, int n) __attribute__((always_inline)) {
+      s.by, r, [&](int64_t i, v::vec m, int n) __attribute__((always_inline)) {
         v::look_ahead(s.x + start + i);
         v::vec z = lanes(s.x + start + i, n) * row;
         if (s.by.layerscale != nullptr) z = z * lanes(s.by.layerscale + i, n);
@@ -91,7 +94,7 @@ __attribute__((noinline)) void backward_in_double(const dropout_add_norm_backwar
   row.rstd = s.rstd + r;
   if (s.drowscale != nullptr) row.drowscale = s.drowscale + r;
   if (s.by.rowscale != nullptr) row.by.rowscale = s.by.rowscale + r;
-  row.by.first += start;
+  row.by.first = index_of_row(s.by, r);
   row.by.rows = 1;
   (Centered ? reference::dropout_add_norm.layer : reference::dropout_add_norm.rms).backward(row);
 }
@@ -104,7 +107,7 @@ VELO_INLINE void spread_row(const dropout_add_norm_backward_slice<T, Z>& s, int6
   const v::vec row = v::set(s.by.rowscale == nullptr ? 1 : s.by.rowscale[r]);
   v::vec sum = v::zero();
   for_each_vector(
-      s.by, s.by.first + start, [&](int64_t i, v::vec m, int n) __attribute__((always_inline)) {
+      s.by, r, [&](int64_t i, v::vec m, int n) __attribute__((always_inline)) {
         v::vec d = lanes(from + i, n);
         if (s.dz != nullptr) {
           v::look_ahead(s.dz + start + i);

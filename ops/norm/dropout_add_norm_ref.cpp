@@ -9,10 +9,10 @@ namespace {
 
 using simd::to_float;
 
-float multiplier(const add_norm_terms& by, std::int64_t element) {
-  return by.rule == nullptr
-             ? 1.0f
-             : simd::dropout_multiplier(*by.rule, static_cast<std::uint64_t>(by.first + element));
+float multiplier(const add_norm_terms& by, std::int64_t r, std::int64_t i) {
+  if (by.rule == nullptr) return 1;
+  const std::uint64_t row = by.first + static_cast<std::uint64_t>(r) * by.pitch;
+  return simd::dropout_multiplier(*by.rule, row + static_cast<std::uint64_t>(i));
 }
 double scale_of_row(const add_norm_terms& by, std::int64_t r) {
   return by.rowscale == nullptr ? 1 : by.rowscale[r];
@@ -27,7 +27,7 @@ void forward(const dropout_add_norm_slice<T, Z>& s) {
   for (std::int64_t r = 0; r < s.by.rows; ++r) {
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t at = r * n + i;
-      const double by = multiplier(s.by, at);
+      const double by = multiplier(s.by, r, i);
       double z = to_float(s.x[at]) * scale_of_row(s.by, r) * scale_of_column(s.by, i) * by;
       if (s.residual != nullptr) z += static_cast<double>(to_float(s.residual[at]));
       s.by.scratch[i] = static_cast<float>(z);
@@ -53,7 +53,7 @@ void backward(const dropout_add_norm_backward_slice<T, Z>& s) {
       const double row = scale_of_row(s.by, r), column = scale_of_column(s.by, i);
       double d = s.by.scratch[i];
       if (s.dz != nullptr) d += static_cast<double>(to_float(s.dz[at]));
-      const double kept = d * multiplier(s.by, at);
+      const double kept = d * multiplier(s.by, r, i);
       if (s.x != nullptr) {
         const double term = kept * to_float(s.x[at]);
         if (s.dlayerscale != nullptr)

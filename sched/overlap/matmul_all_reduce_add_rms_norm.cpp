@@ -140,8 +140,7 @@ class row_pass {
       s.z = ops::data<Z>(a_.y) + first * n;
       s.rstd = rstd == nullptr ? nullptr : rstd + first;
       s.epsilon = static_cast<float>(a_.epsilon), s.bypass = bypass;
-      s.by.gamma = gamma_, s.by.first = first * n;
-      s.by.rows = slices.count(task), s.by.n = n;
+      s.by.gamma = gamma_, s.by.rows = slices.count(task), s.by.n = n;
       s.by.scratch = floats + static_cast<std::size_t>(thread) * own;
       kernels_.rms.forward(s);
     });

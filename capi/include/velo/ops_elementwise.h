@@ -88,25 +88,32 @@ VELO_API velo_status velo_cast(velo_stream stream, const velo_cast_args* args);
 /* ---- dropout --------------------------------------------------------------------------------- */
 
 typedef struct velo_dropout_args {
-  uint32_t struct_size;    /* sizeof(velo_dropout_args) */
-  uint32_t reserved;       /* 0 */
-  const velo_tensor* x;    /* in; float32 | bfloat16 | float16: any shape */
-  const velo_tensor* y;    /* out: shape and dtype of x; may be x itself */
-  const velo_tensor* mask; /* out, or NULL: uint8, shape of x: 1 where an element is kept, else 0 */
-  double p;                /* default 0.5, in [0.0, 1.0]: probability of dropping an element; 1
-                            * drops all */
-  int64_t seed;            /* default 0: key of the generator, modulo 2^64 */
-  int64_t offset;          /* default 0: upper half of its counter: another for each call that
-                            * shares the seed */
+  uint32_t struct_size;             /* sizeof(velo_dropout_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* x;             /* in; float32 | bfloat16 | float16: any shape */
+  const velo_tensor* y;             /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* mask;          /* out, or NULL: uint8, shape of x: 1 where an element is
+                                     * kept, else 0 */
+  double p;                         /* default 0.5, in [0.0, 1.0]: probability of dropping an
+                                     * element; 1 drops all */
+  int64_t seed;                     /* default 0: key of the generator, modulo 2^64 */
+  int64_t offset;                   /* default 0: upper half of its counter: another for each
+                                     * call that shares the seed */
+  const velo_ints* dropout_origin;  /* in, or NULL: a value for each dimension of x: where x
+                                     * begins in the whole, whose indices decide */
+  const velo_ints* dropout_extents; /* in, or NULL: the sizes of the whole; by default those of x */
 } velo_dropout_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_DROPOUT_ARGS_INIT \
-  { sizeof(velo_dropout_args), 0, 0, 0, 0, 0.5, 0, 0 }
+  { sizeof(velo_dropout_args), 0, 0, 0, 0, 0.5, 0, 0, 0, 0 }
 
 /* `y = x * mask / (1 - p)`.
  * An element is kept where word >= floor(p * 2^32 + 1/2), word being output i % 4 of Philox4x32-10
  * for its index i, counter (i / 4, offset), key seed, each of 64 bits as a low and a high half.
+ * The indices are those of x, or where x is a part of a whole, as a rank's rows or columns are,
+ * those of the whole: dropout_origin and dropout_extents say where x lies in it. So parts drop what
+ * the whole would.
  *
  * In place: y may be x.
  * Accuracy: 1 / (1 - p) is rounded to float32, the product once; the same bits from every kernel.
@@ -121,21 +128,23 @@ VELO_API velo_status velo_dropout(velo_stream stream, const velo_dropout_args* a
 /* ---- dropout_backward ------------------------------------------------------------------------ */
 
 typedef struct velo_dropout_backward_args {
-  uint32_t struct_size;  /* sizeof(velo_dropout_backward_args) */
-  uint32_t reserved;     /* 0 */
-  const velo_tensor* dy; /* in; float32 | bfloat16 | float16: shape and dtype of x */
-  const velo_tensor* dx; /* out: shape and dtype of x; may be dy itself */
-  double p;              /* default 0.5, in [0.0, 1.0]: that of the forward call */
-  int64_t seed;          /* default 0: that of the forward call */
-  int64_t offset;        /* default 0: that of the forward call */
+  uint32_t struct_size;             /* sizeof(velo_dropout_backward_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* dy;            /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* dx;            /* out: shape and dtype of x; may be dy itself */
+  double p;                         /* default 0.5, in [0.0, 1.0]: that of the forward call */
+  int64_t seed;                     /* default 0: that of the forward call */
+  int64_t offset;                   /* default 0: that of the forward call */
+  const velo_ints* dropout_origin;  /* in, or NULL: that of the forward call */
+  const velo_ints* dropout_extents; /* in, or NULL: those of the forward call */
 } velo_dropout_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_DROPOUT_BACKWARD_ARGS_INIT \
-  { sizeof(velo_dropout_backward_args), 0, 0, 0, 0.5, 0, 0 }
+  { sizeof(velo_dropout_backward_args), 0, 0, 0, 0.5, 0, 0, 0, 0 }
 
 /* `dx = dy * mask / (1 - p)`.
- * The mask is drawn again from seed and offset.
+ * The mask is drawn again from seed, offset and the place in the whole.
  *
  * Gradient of velo_dropout.
  * In place: dx may be dy.

@@ -176,41 +176,47 @@ VELO_API velo_status velo_layer_norm_backward(velo_stream stream,
 /* ---- dropout_add_rms_norm -------------------------------------------------------------------- */
 
 typedef struct velo_dropout_add_rms_norm_args {
-  uint32_t struct_size;          /* sizeof(velo_dropout_add_rms_norm_args) */
-  uint32_t reserved;             /* 0 */
-  const velo_tensor* x;          /* in; float32 | bfloat16 | float16: [..., n] */
-  const velo_tensor* residual;   /* in, or NULL; float32 | bfloat16 | float16: shape of x;
-                                  * float32, or the dtype of x; NULL = 0 */
-  const velo_tensor* gamma;      /* in; float32 | bfloat16 | float16: [n]; float32, or the dtype
-                                  * of x if the residual has that, too */
-  const velo_tensor* rowscale;   /* in, or NULL; float32 | bfloat16 | float16: shape of x without
-                                  * n, dtype of x; NULL = 1 */
-  const velo_tensor* layerscale; /* in, or NULL; float32 | bfloat16 | float16: [n], dtype of x;
-                                  * NULL = 1 */
-  const velo_tensor* y;          /* out: shape and dtype of x; may be x itself */
-  const velo_tensor* pre_norm;   /* out, or NULL: z, shape of x, dtype of the residual; may be
-                                  * the residual itself */
-  const velo_tensor* mask;       /* out, or NULL: uint8, shape of x: 1 where an element is kept,
-                                  * else 0 */
-  const velo_tensor* rstd;       /* out, or NULL: float32, shape of x with 1 for n; what the
-                                  * gradient needs */
-  double p;                      /* default 0.0, in [0.0, 1.0]: probability of dropping an
-                                  * element, as `dropout` has it; 1 drops all */
-  int64_t seed;                  /* default 0: key of the generator, as `dropout` has it */
-  int64_t offset;                /* default 0: upper half of its counter, as `dropout` has it */
-  double epsilon;                /* default 1e-05, >= 0.0: added to the mean square; a finite
-                                  * number */
-  int64_t residual_in_fp32;      /* 0 or 1, default 0: 1 makes pre_norm float32; without a
-                                  * residual only */
+  uint32_t struct_size;             /* sizeof(velo_dropout_add_rms_norm_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* x;             /* in; float32 | bfloat16 | float16: [..., n] */
+  const velo_tensor* residual;      /* in, or NULL; float32 | bfloat16 | float16: shape of x;
+                                     * float32, or the dtype of x; NULL = 0 */
+  const velo_tensor* gamma;         /* in; float32 | bfloat16 | float16: [n]; float32, or the
+                                     * dtype of x if the residual has that, too */
+  const velo_tensor* rowscale;      /* in, or NULL; float32 | bfloat16 | float16: shape of x
+                                     * without n, dtype of x; NULL = 1 */
+  const velo_tensor* layerscale;    /* in, or NULL; float32 | bfloat16 | float16: [n], dtype of
+                                     * x; NULL = 1 */
+  const velo_tensor* y;             /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* pre_norm;      /* out, or NULL: z, shape of x, dtype of the residual; may be
+                                     * the residual itself */
+  const velo_tensor* mask;          /* out, or NULL: uint8, shape of x: 1 where an element is
+                                     * kept, else 0 */
+  const velo_tensor* rstd;          /* out, or NULL: float32, shape of x with 1 for n; what the
+                                     * gradient needs */
+  double p;                         /* default 0.0, in [0.0, 1.0]: probability of dropping an
+                                     * element, as `dropout` has it; 1 drops all */
+  int64_t seed;                     /* default 0: key of the generator, as `dropout` has it */
+  int64_t offset;                   /* default 0: upper half of its counter, as `dropout` has it */
+  double epsilon;                   /* default 1e-05, >= 0.0: added to the mean square; a finite
+                                     * number */
+  int64_t residual_in_fp32;         /* 0 or 1, default 0: 1 makes pre_norm float32; without a
+                                     * residual only */
+  const velo_ints* dropout_origin;  /* in, or NULL: a value for each dimension of x: where x
+                                     * begins in the whole, whose indices decide */
+  const velo_ints* dropout_extents; /* in, or NULL: the sizes of the whole; by default those of x */
 } velo_dropout_add_rms_norm_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_DROPOUT_ADD_RMS_NORM_ARGS_INIT \
-  { sizeof(velo_dropout_add_rms_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 1e-05, 0 }
+  { \
+    sizeof(velo_dropout_add_rms_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 1e-05, 0, 0, \
+    0 \
+  }
 
 /* `z = dropout(x * rowscale * layerscale) + residual`; `y = z / sqrt(mean(z^2) + epsilon) * gamma`.
- * Decisions of dropout are those of `dropout` for the element's index in x; the mean is over the
- * last dimension; computed in float32, z unrounded.
+ * Decisions of dropout are those of `dropout` for the element's index in x, or in the whole where x
+ * is a part of one; the mean is over the last dimension; computed in float32, z unrounded.
  *
  * In place: y may be x; pre_norm may be residual.
  * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: float32: 5 ulp of the value and 8
@@ -230,45 +236,48 @@ VELO_API velo_status velo_dropout_add_rms_norm(velo_stream stream,
 /* ---- dropout_add_rms_norm_backward ----------------------------------------------------------- */
 
 typedef struct velo_dropout_add_rms_norm_backward_args {
-  uint32_t struct_size;           /* sizeof(velo_dropout_add_rms_norm_backward_args) */
-  uint32_t reserved;              /* 0 */
-  const velo_tensor* dy;          /* in; float32 | bfloat16 | float16: shape and dtype of x */
-  const velo_tensor* dpre_norm;   /* in, or NULL; float32 | bfloat16 | float16: gradient of
-                                   * pre_norm, like it; NULL = 0 */
-  const velo_tensor* x;           /* in, or NULL; float32 | bfloat16 | float16: the forward
-                                   * input; what drowscale and dlayerscale need */
-  const velo_tensor* pre_norm;    /* in; float32 | bfloat16 | float16: from the forward pass;
-                                   * float32, or the dtype of x */
-  const velo_tensor* gamma;       /* in; float32 | bfloat16 | float16: the forward gain */
-  const velo_tensor* rowscale;    /* in, or NULL; float32 | bfloat16 | float16: that of the
-                                   * forward call */
-  const velo_tensor* layerscale;  /* in, or NULL; float32 | bfloat16 | float16: that of the
-                                   * forward call */
-  const velo_tensor* rstd;        /* in; float32: from the forward pass */
-  const velo_tensor* dx;          /* out: shape and dtype of x; may be dy itself */
-  const velo_tensor* dresidual;   /* out, or NULL: shape and dtype of pre_norm; may be dpre_norm
-                                   * itself */
-  const velo_tensor* dgamma;      /* out, or NULL: float32, [n] */
-  const velo_tensor* drowscale;   /* out, or NULL: float32, shape of rowscale */
-  const velo_tensor* dlayerscale; /* out, or NULL: float32, [n] */
-  double p;                       /* default 0.0, in [0.0, 1.0]: that of the forward call */
-  int64_t seed;                   /* default 0: that of the forward call */
-  int64_t offset;                 /* default 0: that of the forward call */
-  int64_t accumulate;             /* 0 or 1, default 0: 1 adds to the gradients of gains and
-                                   * scales instead of writing them */
+  uint32_t struct_size;             /* sizeof(velo_dropout_add_rms_norm_backward_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* dy;            /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* dpre_norm;     /* in, or NULL; float32 | bfloat16 | float16: gradient of
+                                     * pre_norm, like it; NULL = 0 */
+  const velo_tensor* x;             /* in, or NULL; float32 | bfloat16 | float16: the forward
+                                     * input; what drowscale and dlayerscale need */
+  const velo_tensor* pre_norm;      /* in; float32 | bfloat16 | float16: from the forward pass;
+                                     * float32, or the dtype of x */
+  const velo_tensor* gamma;         /* in; float32 | bfloat16 | float16: the forward gain */
+  const velo_tensor* rowscale;      /* in, or NULL; float32 | bfloat16 | float16: that of the
+                                     * forward call */
+  const velo_tensor* layerscale;    /* in, or NULL; float32 | bfloat16 | float16: that of the
+                                     * forward call */
+  const velo_tensor* rstd;          /* in; float32: from the forward pass */
+  const velo_tensor* dx;            /* out: shape and dtype of x; may be dy itself */
+  const velo_tensor* dresidual;     /* out, or NULL: shape and dtype of pre_norm; may be
+                                     * dpre_norm itself */
+  const velo_tensor* dgamma;        /* out, or NULL: float32, [n] */
+  const velo_tensor* drowscale;     /* out, or NULL: float32, shape of rowscale */
+  const velo_tensor* dlayerscale;   /* out, or NULL: float32, [n] */
+  double p;                         /* default 0.0, in [0.0, 1.0]: that of the forward call */
+  int64_t seed;                     /* default 0: that of the forward call */
+  int64_t offset;                   /* default 0: that of the forward call */
+  int64_t accumulate;               /* 0 or 1, default 0: 1 adds to the gradients of gains and
+                                     * scales instead of writing them */
+  const velo_ints* dropout_origin;  /* in, or NULL: that of the forward call */
+  const velo_ints* dropout_extents; /* in, or NULL: those of the forward call */
 } velo_dropout_add_rms_norm_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_DROPOUT_ADD_RMS_NORM_BACKWARD_ARGS_INIT \
   { \
     sizeof(velo_dropout_add_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0.0, 0, 0, 0 \
+    0.0, 0, 0, 0, 0, 0 \
   }
 
 /* `dz = dpre_norm + rms_norm_backward(dy)`; `s = rowscale * layerscale`; `m = mask / (1 - p)`;
  * `dresidual = dz`; `dx = dz * m * s`; `dlayerscale = sum[rows](dz * m * rowscale * x)`; `drowscale
  * = sum[columns](dz * m * layerscale * x)`.
- * The mask is drawn again from seed and offset; dgamma as the norm's gradient has it.
+ * The mask is drawn again from seed, offset and the place in the whole; dgamma as the norm's
+ * gradient has it.
  *
  * Gradient of velo_dropout_add_rms_norm.
  * In place: dx may be dy; dresidual may be dpre_norm.
@@ -289,49 +298,52 @@ VELO_API velo_status velo_dropout_add_rms_norm_backward(
 /* ---- dropout_add_layer_norm ------------------------------------------------------------------ */
 
 typedef struct velo_dropout_add_layer_norm_args {
-  uint32_t struct_size;          /* sizeof(velo_dropout_add_layer_norm_args) */
-  uint32_t reserved;             /* 0 */
-  const velo_tensor* x;          /* in; float32 | bfloat16 | float16: [..., n] */
-  const velo_tensor* residual;   /* in, or NULL; float32 | bfloat16 | float16: shape of x;
-                                  * float32, or the dtype of x; NULL = 0 */
-  const velo_tensor* gamma;      /* in; float32 | bfloat16 | float16: [n]; float32, or the dtype
-                                  * of x if the residual has that, too */
-  const velo_tensor* beta;       /* in, or NULL; float32 | bfloat16 | float16: shape and dtype of
-                                  * gamma; NULL = 0 */
-  const velo_tensor* rowscale;   /* in, or NULL; float32 | bfloat16 | float16: shape of x without
-                                  * n, dtype of x; NULL = 1 */
-  const velo_tensor* layerscale; /* in, or NULL; float32 | bfloat16 | float16: [n], dtype of x;
-                                  * NULL = 1 */
-  const velo_tensor* y;          /* out: shape and dtype of x; may be x itself */
-  const velo_tensor* pre_norm;   /* out, or NULL: z, shape of x, dtype of the residual; may be
-                                  * the residual itself */
-  const velo_tensor* mask;       /* out, or NULL: uint8, shape of x: 1 where an element is kept,
-                                  * else 0 */
-  const velo_tensor* mean;       /* out, or NULL: float32, shape of x with 1 for n; what the
-                                  * gradient needs */
-  const velo_tensor* rstd;       /* out, or NULL: float32, shape of x with 1 for n; what the
-                                  * gradient needs */
-  double p;                      /* default 0.0, in [0.0, 1.0]: probability of dropping an
-                                  * element, as `dropout` has it; 1 drops all */
-  int64_t seed;                  /* default 0: key of the generator, as `dropout` has it */
-  int64_t offset;                /* default 0: upper half of its counter, as `dropout` has it */
-  double epsilon;                /* default 1e-05, >= 0.0: added to the mean square; a finite
-                                  * number */
-  int64_t residual_in_fp32;      /* 0 or 1, default 0: 1 makes pre_norm float32; without a
-                                  * residual only */
+  uint32_t struct_size;             /* sizeof(velo_dropout_add_layer_norm_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* x;             /* in; float32 | bfloat16 | float16: [..., n] */
+  const velo_tensor* residual;      /* in, or NULL; float32 | bfloat16 | float16: shape of x;
+                                     * float32, or the dtype of x; NULL = 0 */
+  const velo_tensor* gamma;         /* in; float32 | bfloat16 | float16: [n]; float32, or the
+                                     * dtype of x if the residual has that, too */
+  const velo_tensor* beta;          /* in, or NULL; float32 | bfloat16 | float16: shape and dtype
+                                     * of gamma; NULL = 0 */
+  const velo_tensor* rowscale;      /* in, or NULL; float32 | bfloat16 | float16: shape of x
+                                     * without n, dtype of x; NULL = 1 */
+  const velo_tensor* layerscale;    /* in, or NULL; float32 | bfloat16 | float16: [n], dtype of
+                                     * x; NULL = 1 */
+  const velo_tensor* y;             /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* pre_norm;      /* out, or NULL: z, shape of x, dtype of the residual; may be
+                                     * the residual itself */
+  const velo_tensor* mask;          /* out, or NULL: uint8, shape of x: 1 where an element is
+                                     * kept, else 0 */
+  const velo_tensor* mean;          /* out, or NULL: float32, shape of x with 1 for n; what the
+                                     * gradient needs */
+  const velo_tensor* rstd;          /* out, or NULL: float32, shape of x with 1 for n; what the
+                                     * gradient needs */
+  double p;                         /* default 0.0, in [0.0, 1.0]: probability of dropping an
+                                     * element, as `dropout` has it; 1 drops all */
+  int64_t seed;                     /* default 0: key of the generator, as `dropout` has it */
+  int64_t offset;                   /* default 0: upper half of its counter, as `dropout` has it */
+  double epsilon;                   /* default 1e-05, >= 0.0: added to the mean square; a finite
+                                     * number */
+  int64_t residual_in_fp32;         /* 0 or 1, default 0: 1 makes pre_norm float32; without a
+                                     * residual only */
+  const velo_ints* dropout_origin;  /* in, or NULL: a value for each dimension of x: where x
+                                     * begins in the whole, whose indices decide */
+  const velo_ints* dropout_extents; /* in, or NULL: the sizes of the whole; by default those of x */
 } velo_dropout_add_layer_norm_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_DROPOUT_ADD_LAYER_NORM_ARGS_INIT \
   { \
     sizeof(velo_dropout_add_layer_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, \
-    1e-05, 0 \
+    1e-05, 0, 0, 0 \
   }
 
 /* `z = dropout(x * rowscale * layerscale) + residual`; `mu = mean(z)`; `y = (z - mu) / sqrt(mean((z
  * - mu)^2) + epsilon) * gamma + beta`.
- * Decisions of dropout are those of `dropout` for the element's index in x; the mean is over the
- * last dimension; computed in float32, z unrounded.
+ * Decisions of dropout are those of `dropout` for the element's index in x, or in the whole where x
+ * is a part of one; the mean is over the last dimension; computed in float32, z unrounded.
  *
  * In place: y may be x; pre_norm may be residual.
  * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: float32: 5 ulp of the value and 8
@@ -351,47 +363,50 @@ VELO_API velo_status velo_dropout_add_layer_norm(velo_stream stream,
 /* ---- dropout_add_layer_norm_backward --------------------------------------------------------- */
 
 typedef struct velo_dropout_add_layer_norm_backward_args {
-  uint32_t struct_size;           /* sizeof(velo_dropout_add_layer_norm_backward_args) */
-  uint32_t reserved;              /* 0 */
-  const velo_tensor* dy;          /* in; float32 | bfloat16 | float16: shape and dtype of x */
-  const velo_tensor* dpre_norm;   /* in, or NULL; float32 | bfloat16 | float16: gradient of
-                                   * pre_norm, like it; NULL = 0 */
-  const velo_tensor* x;           /* in, or NULL; float32 | bfloat16 | float16: the forward
-                                   * input; what drowscale and dlayerscale need */
-  const velo_tensor* pre_norm;    /* in; float32 | bfloat16 | float16: from the forward pass;
-                                   * float32, or the dtype of x */
-  const velo_tensor* gamma;       /* in; float32 | bfloat16 | float16: the forward gain */
-  const velo_tensor* rowscale;    /* in, or NULL; float32 | bfloat16 | float16: that of the
-                                   * forward call */
-  const velo_tensor* layerscale;  /* in, or NULL; float32 | bfloat16 | float16: that of the
-                                   * forward call */
-  const velo_tensor* mean;        /* in; float32: from the forward pass */
-  const velo_tensor* rstd;        /* in; float32: from the forward pass */
-  const velo_tensor* dx;          /* out: shape and dtype of x; may be dy itself */
-  const velo_tensor* dresidual;   /* out, or NULL: shape and dtype of pre_norm; may be dpre_norm
-                                   * itself */
-  const velo_tensor* dgamma;      /* out, or NULL: float32, [n] */
-  const velo_tensor* dbeta;       /* out, or NULL: float32, [n] */
-  const velo_tensor* drowscale;   /* out, or NULL: float32, shape of rowscale */
-  const velo_tensor* dlayerscale; /* out, or NULL: float32, [n] */
-  double p;                       /* default 0.0, in [0.0, 1.0]: that of the forward call */
-  int64_t seed;                   /* default 0: that of the forward call */
-  int64_t offset;                 /* default 0: that of the forward call */
-  int64_t accumulate;             /* 0 or 1, default 0: 1 adds to the gradients of gains and
-                                   * scales instead of writing them */
+  uint32_t struct_size;             /* sizeof(velo_dropout_add_layer_norm_backward_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* dy;            /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* dpre_norm;     /* in, or NULL; float32 | bfloat16 | float16: gradient of
+                                     * pre_norm, like it; NULL = 0 */
+  const velo_tensor* x;             /* in, or NULL; float32 | bfloat16 | float16: the forward
+                                     * input; what drowscale and dlayerscale need */
+  const velo_tensor* pre_norm;      /* in; float32 | bfloat16 | float16: from the forward pass;
+                                     * float32, or the dtype of x */
+  const velo_tensor* gamma;         /* in; float32 | bfloat16 | float16: the forward gain */
+  const velo_tensor* rowscale;      /* in, or NULL; float32 | bfloat16 | float16: that of the
+                                     * forward call */
+  const velo_tensor* layerscale;    /* in, or NULL; float32 | bfloat16 | float16: that of the
+                                     * forward call */
+  const velo_tensor* mean;          /* in; float32: from the forward pass */
+  const velo_tensor* rstd;          /* in; float32: from the forward pass */
+  const velo_tensor* dx;            /* out: shape and dtype of x; may be dy itself */
+  const velo_tensor* dresidual;     /* out, or NULL: shape and dtype of pre_norm; may be
+                                     * dpre_norm itself */
+  const velo_tensor* dgamma;        /* out, or NULL: float32, [n] */
+  const velo_tensor* dbeta;         /* out, or NULL: float32, [n] */
+  const velo_tensor* drowscale;     /* out, or NULL: float32, shape of rowscale */
+  const velo_tensor* dlayerscale;   /* out, or NULL: float32, [n] */
+  double p;                         /* default 0.0, in [0.0, 1.0]: that of the forward call */
+  int64_t seed;                     /* default 0: that of the forward call */
+  int64_t offset;                   /* default 0: that of the forward call */
+  int64_t accumulate;               /* 0 or 1, default 0: 1 adds to the gradients of gains and
+                                     * scales instead of writing them */
+  const velo_ints* dropout_origin;  /* in, or NULL: that of the forward call */
+  const velo_ints* dropout_extents; /* in, or NULL: those of the forward call */
 } velo_dropout_add_layer_norm_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_DROPOUT_ADD_LAYER_NORM_BACKWARD_ARGS_INIT \
   { \
     sizeof(velo_dropout_add_layer_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0.0, 0, 0, 0 \
+    0, 0, 0.0, 0, 0, 0, 0, 0 \
   }
 
 /* `dz = dpre_norm + layer_norm_backward(dy)`; `s = rowscale * layerscale`; `m = mask / (1 - p)`;
  * `dresidual = dz`; `dx = dz * m * s`; `dlayerscale = sum[rows](dz * m * rowscale * x)`; `drowscale
  * = sum[columns](dz * m * layerscale * x)`.
- * The mask is drawn again from seed and offset; dgamma and dbeta as the norm's gradient has them.
+ * The mask is drawn again from seed, offset and the place in the whole; dgamma and dbeta as the
+ * norm's gradient has them.
  *
  * Gradient of velo_dropout_add_layer_norm.
  * In place: dx may be dy; dresidual may be dpre_norm.

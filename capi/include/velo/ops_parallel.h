@@ -108,16 +108,22 @@ typedef struct velo_context_parallel_attention_args {
   double keep_prob;                 /* default 1.0, in [0.0, 1.0]: share of probabilities that
                                      * dropout keeps, times 1 / keep_prob; 0 drops all; decided
                                      * by the indices of the whole [B, N, sequence, sequence], so
-                                     * that no cut changes it */
+                                     * that no cut changes it: ranks that have some heads or
+                                     * sequences give dropout_origin */
   int64_t seed;                     /* default 0: of dropout, as the operator dropout has it */
   int64_t offset;                   /* default 0: of dropout */
+  const velo_ints* dropout_origin;  /* in, or NULL: 2 values: where the call's [B, N] begins in
+                                     * the whole [B, N, sequence, sequence], whose indices
+                                     * decide; the same on all ranks of group */
+  const velo_ints* dropout_extents; /* in, or NULL: 2 values, B and N of the whole; by default
+                                     * the call's own */
 } velo_context_parallel_attention_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT \
   { \
     sizeof(velo_context_parallel_attention_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0, 0, 1.0, 0, \
-    0 \
+    0, 0, 0 \
   }
 
 /* `attention_out = softmax(scale * query @ key^T) @ value`.
@@ -189,16 +195,22 @@ typedef struct velo_context_parallel_attention_backward_args {
   double keep_prob;                 /* default 1.0, in [0.0, 1.0]: share of probabilities that
                                      * dropout keeps, times 1 / keep_prob; 0 drops all; decided
                                      * by the indices of the whole [B, N, sequence, sequence], so
-                                     * that no cut changes it */
+                                     * that no cut changes it: ranks that have some heads or
+                                     * sequences give dropout_origin */
   int64_t seed;                     /* default 0: of dropout, as the operator dropout has it */
   int64_t offset;                   /* default 0: of dropout */
+  const velo_ints* dropout_origin;  /* in, or NULL: 2 values: where the call's [B, N] begins in
+                                     * the whole [B, N, sequence, sequence], whose indices
+                                     * decide; the same on all ranks of group */
+  const velo_ints* dropout_extents; /* in, or NULL: 2 values, B and N of the whole; by default
+                                     * the call's own */
 } velo_context_parallel_attention_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CONTEXT_PARALLEL_ATTENTION_BACKWARD_ARGS_INIT \
   { \
     sizeof(velo_context_parallel_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 1.0, 0, 0, 1.0, 0, 0 \
+    0, 1.0, 0, 0, 1.0, 0, 0, 0, 0 \
   }
 
 /* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;

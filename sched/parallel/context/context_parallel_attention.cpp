@@ -3,6 +3,7 @@
 // Checks compare the tensors with the rank's share of the plan; ranks agree on the plan before rows
 // move. Ranks of one process read each other's rows where they lie; others send messages. The bits
 // are the same. See context/carried_pass.hpp.
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "ops/attention/attention_layout.hpp"
 #include "ops/attention/engine/attention_plan.hpp"
 #include "ops/gemm/element_dtype.hpp"
+#include "ops/operator/dropout_part.hpp"
 #include "sched/overlap/product.hpp"
 #include "sched/parallel/context/carried/carried_pass.hpp"
 #include "sched/parallel/context/planned_sequence.hpp"
@@ -130,6 +132,17 @@ void require_like_query(const velo_tensor& x, const char* field, const sizes& of
   require_equal(field, "rows, as query", of.rows_of_it, q.rows_of_it);
 }
 
+// Where the call's sequences and heads lie in the whole whose indices decide dropout.
+template <class Args>
+ops::dropout_place place_of(const Args& a, const problem& p, std::int64_t sequence) {
+  ops::dropout_place place{{}, {p.batch, p.heads, sequence, sequence}};
+  if (a.dropout_origin != nullptr) {
+    std::copy_n(a.dropout_origin->data, 2, place.origin);
+    std::copy_n(a.dropout_extents->data, 2, place.extents);
+  }
+  return place;
+}
+
 // A hash of all that must be the same on all ranks: the pass, the plan, sizes and attributes.
 template <class Args>
 std::uint64_t signature_of(const Args& a, const problem& p) {
@@ -141,8 +154,10 @@ std::uint64_t signature_of(const Args& a, const problem& p) {
     add(bits);
   };
   add(p.plan != nullptr ? p.plan->signature() : 0);
+  const ops::dropout_place place = place_of(a, p, 0);
   for (const std::int64_t one :
        {p.batch, p.heads, p.key_heads, p.widths.key, p.widths.value, a.seed, a.offset,
+        place.origin[0], place.origin[1], place.extents[0], place.extents[1],
         std::int64_t{a.alibi_root}, std::int64_t{a.alibi_slopes != nullptr}})
     add(static_cast<std::uint64_t>(one));
   add_number(a.scale), add_number(a.keep_prob);
@@ -190,6 +205,8 @@ problem problem_of(const Args& a) {
     ops::require_shape(*a.alibi_slopes, "alibi_slopes", 1, &p.heads);
     ops::require_dtype(*a.alibi_slopes, "alibi_slopes", core::f32);
   }
+  const std::int64_t own[] = {p.batch, p.heads};
+  ops::check_dropout_part(a.dropout_origin, a.dropout_extents, 2, own, "B, N");
   p.signature = signature_of(a, p);
   return p;
 }
@@ -320,9 +337,7 @@ attention_call call_of(const Args& a, const problem& p, const rank_share& share,
   if (!call.terms.drops) return call;
   call.terms.dropout = simd::dropout_of(1 - a.keep_prob, static_cast<std::uint64_t>(a.seed),
                                         static_cast<std::uint64_t>(a.offset));
-  const std::int64_t sequence = share.shape().sequence();
-  const std::int64_t whole[] = {p.batch, p.heads, sequence, sequence};
-  std::copy(whole, whole + 4, call.terms.place.extents);
+  call.terms.place = place_of(a, p, share.shape().sequence());
   return call;
 }
 

@@ -69,7 +69,7 @@ ops::attention_problem problem_of(const attention_part& part, const head_group& 
   if (part.mask != nullptr) terms.mask = {part.mask, 0, 0, part.mask_row};
   if (terms.slopes != nullptr) terms.slopes += heads.queries.begin * terms.slopes_head;
   terms.ahead = part.queries.row - part.keys.row;
-  terms.place.origin[1] = heads.queries.begin;
+  terms.place.origin[1] += heads.queries.begin;
   terms.place.origin[2] = part.queries.row, terms.place.origin[3] = part.keys.row;
   p.terms = &terms;
   return p;

@@ -58,6 +58,8 @@ struct attention_case {
   bool root = false;
   double keep_prob = 1;  // the reference knows no dropout
   bool packed = false;   // tensors have no dimension of sequences: [rows, heads, elements]
+  // Where [batch, heads] lie in the whole whose indices decide dropout; empty: they are the whole.
+  std::vector<std::int64_t> dropout_origin, dropout_extents;
 
   std::int64_t key_heads() const { return desc.kv_heads == 0 ? desc.heads : desc.kv_heads; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(desc.head_dim)); }
@@ -284,6 +286,10 @@ class attention_rank {
     args.query = &in[0], args.key = &in[1], args.value = &in[2];
     args.scale = of_.scale();
     args.keep_prob = of_.keep_prob, args.seed = 5, args.offset = 3;
+    if (!of_.dropout_origin.empty()) {
+      origin_ = {of_.dropout_origin.data(), 2}, extents_ = {of_.dropout_extents.data(), 2};
+      args.dropout_origin = &origin_, args.dropout_extents = &extents_;
+    }
     if (of_.slopes.empty()) return;
     slopes_ = view_of(const_cast<float*>(of_.slopes.data()), f32, of_.desc.heads);
     args.alibi_slopes = &slopes_, args.alibi_root = of_.root;
@@ -323,6 +329,7 @@ class attention_rank {
   std::unique_ptr<elements> max_, sum_, kept_;
   std::int64_t statistics_[3] = {};
   velo_tensor slopes_{};
+  velo_ints origin_{}, extents_{};
 };
 
 // The plan of a case.

@@ -27,6 +27,10 @@ TEST_CASE("context_parallel_attention refuses what does not fit, by name, and le
   const velo_tensor few_slopes = view_of(numbers.data(), f32, few);
   velo_tensor flat = query;
   flat.ndim = 2;
+  static const std::int64_t zeros[4] = {}, all_heads[] = {1, 8}, below[] = {1, 0},
+                            beside[] = {0, 5};
+  const velo_ints origin = {zeros, 2}, four = {zeros, 4}, places = {all_heads, 2},
+                  other_sequence = {below, 2}, other_heads_of_it = {beside, 2};
   using args = velo_context_parallel_attention_args;
   args valid = VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT;
   valid.group = all.group(0), valid.plan = right.plan;
@@ -45,6 +49,14 @@ TEST_CASE("context_parallel_attention refuses what does not fit, by name, and le
        {[&](args& a) { a.alibi_slopes = &few_slopes; }, VELO_ERR_SHAPE, "args.alibi_slopes.shape"},
        {[](args& a) { a.scale = 1e300; }, VELO_ERR_ARGUMENT, "args.scale"},
        {[](args& a) { a.keep_prob = 1.5; }, VELO_ERR_ARGUMENT, "args.keep_prob"},
+       {[&](args& a) { a.dropout_origin = &origin; }, VELO_ERR_NULL, "args.dropout_extents"},
+       {[&](args& a) { a.dropout_extents = &places; }, VELO_ERR_NULL, "args.dropout_origin"},
+       {[&](args& a) { a.dropout_origin = &four, a.dropout_extents = &places; }, VELO_ERR_ARGUMENT,
+        "args.dropout_origin", "2 values: B, N", "4"},
+       {[&](args& a) { a.dropout_origin = &other_sequence, a.dropout_extents = &places; },
+        VELO_ERR_ARGUMENT, "args.dropout_origin", "a block of 1 within 1 in dimension 0", "1"},
+       {[&](args& a) { a.dropout_origin = &other_heads_of_it, a.dropout_extents = &places; },
+        VELO_ERR_ARGUMENT, "args.dropout_origin", "a block of 4 within 8 in dimension 1", "5"},
        {with_plan(other_ranks.plan), VELO_ERR_ARGUMENT, "args.plan"},
        {with_plan(other_rows.plan), VELO_ERR_SHAPE, "args.query.shape"},
        {with_plan(other_heads.plan), VELO_ERR_SHAPE, "args.query.shape"},
@@ -76,6 +88,8 @@ TEST_CASE("the gradient asks for what the forward kept") {
                     dk = now[0]->dk->view(), dv = now[0]->dv->view();
   std::vector<float> numbers(64, 1);
   static const std::int64_t right[] = {1, 2, 12}, wrong[] = {1, 4, 6}, all_of_them = 24, some = 5;
+  static const std::int64_t first[] = {0, 2}, heads[] = {1, 5};
+  const velo_ints origin = {first, 2}, places = {heads, 2};
   velo_tensor statistics = view_of(numbers.data(), f32, all_of_them), other = statistics;
   statistics.ndim = other.ndim = 3, statistics.shape = right, other.shape = wrong;
   const velo_tensor few = view_of(numbers.data(), f32, some);
@@ -93,6 +107,9 @@ TEST_CASE("the gradient asks for what the forward kept") {
        {[&](args& a) { a.softmax_max = &other; }, VELO_ERR_SHAPE, "args.softmax_max.shape"},
        {[&](args& a) { a.softmax_sum = &other; }, VELO_ERR_SHAPE, "args.softmax_sum.shape"},
        {[&](args& a) { a.dy = &k; }, VELO_ERR_SHAPE, "args.dy.shape"},
+       {[&](args& a) { a.dropout_origin = &origin; }, VELO_ERR_NULL, "args.dropout_extents"},
+       {[&](args& a) { a.dropout_origin = &origin, a.dropout_extents = &places; },
+        VELO_ERR_ARGUMENT, "args.dropout_origin", "a block of 4 within 5 in dimension 1", "2"},
        {[](args& a) { a.softmax_max = nullptr; }, VELO_ERR_NULL, "args.softmax_max"}});
   all.require_barrier();
 }
