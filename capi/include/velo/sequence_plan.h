@@ -26,15 +26,17 @@
  *
  * Adaptive plans. The sequence is cut into one block of rows for each ring rank. Rows that see the
  * same keys are put into the same block where that helps (principal components of the mask and
- * k-means); otherwise blocks are contiguous. A block of queries and a block of keys with a visible
- * cell between them are a task. Tasks are computed in rounds, at most one a rank and round: by the
- * owner of the queries, which receives keys and values, or by the owner of the keys, which receives
- * queries and returns a part of the result. Keys with values are two units of communication,
- * queries one, and a returned part one, which counts in the two rounds behind its own. No rank
- * sends and receives more than six units in a round. In the usual rule the first choices of a
- * round ignore this limit; velo_sequence_info has the number of its rounds. The gradient computes
- * the same tasks in the same rounds with at most twelve units. Only rows with a visible cell
- * travel. Without a mask, causality and documents make one.
+ * k-means); otherwise blocks are contiguous. They lie in a zigzag where that needs no more rounds
+ * and the slowest ranks compute at least an eighth less, as with two blocks of a causal sequence. A
+ * block of queries and a block of keys with a visible cell between them are a task; where all its
+ * cells are visible, or all up to the query, it needs no mask. Tasks are computed in rounds, at
+ * most one a rank and round: by the owner of the queries, which receives keys and values, or by the
+ * owner of the keys, which receives queries and returns a part of the result. Keys with values are
+ * two units of communication, queries one, and a returned part one, which counts in the two rounds
+ * behind its own. No rank sends and receives more than six units in a round. In the usual rule the
+ * first choices of a round ignore this limit; velo_sequence_info has the number of its rounds. The
+ * gradient computes the same tasks in the same rounds with at most twelve units. Only rows with a
+ * visible cell travel. Without a mask, causality and documents make one.
  *
  * MindSpeed's parameters of the adaptive kind. without_coarse: always so up to 1024 rows; of more,
  * their order is sought for 1024 parts, while tasks and cells are those of the whole mask.

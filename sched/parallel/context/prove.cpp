@@ -83,10 +83,29 @@ void prove_row(const sequence_shape& of, std::int64_t q, span visible, std::vect
     refuse(concat("a task for query ", q, " and key ", next), core::concat("none"));
 }
 
+// A task without a mask computes no cell that the mask hides.
+void prove_formula(const attention_task& task, const sequence_shape& of) {
+  if (of.visible() != cells::masked || task.visible == cells::masked) return;
+  const std::int64_t computed = cells_of(task, of);
+  std::int64_t seen = 0;
+  for (const span& queries : task.queries)
+    for (std::int64_t q = queries.begin; q < queries.end; ++q)
+      for (span keys : task.keys) {
+        if (task.visible == cells::causal) keys.end = std::min(keys.end, q + 1);
+        seen += masked_cells(of, {q, q + 1}, keys);
+      }
+  if (seen != computed)
+    refuse(concat("a task of ", seen, " visible cells from query ", task.queries.front().begin),
+           concat(computed, " cells"));
+}
+
 void prove_cells(const attention_pass& pass, const sequence_shape& of) {
   coverage all;
   for (const auto& rank : pass.tasks)
-    for (const attention_task& task : rank) add_coverage(task, of, all);
+    for (const attention_task& task : rank) {
+      prove_formula(task, of);
+      add_coverage(task, of, all);
+    }
   if (all.by_heads.empty()) all.by_heads[{0, of.heads.queries}].resize(core::at(of.sequence()));
   std::int64_t head = 0;
   for (auto& [heads, by_row] : all.by_heads) {

@@ -77,7 +77,7 @@ TEST_CASE("sequence plans any mask in rounds") {
   CHECK(text(nothing, "rounds") == "0");
   CHECK(text(nothing, "cells") == "[[],[]]");
   const json hybrid = plan("hybrid_adaptive --cp 4 --ulysses 2 --sequence 8 --heads 2");
-  CHECK(text(hybrid, "rows") == "[[0,1],[2,3],[4,5],[6,7]]");
+  CHECK(text(hybrid, "rows") == "[[0,1],[6,7],[2,3],[4,5]]");
   const outcome summary = run_velo("sequence adaptive --cp 8 --sequence 64 --full");
   CHECK(summary.out.find("rounds: 8; the rule without the limit of 6 units needs 8") == 0);
   const outcome drawn = run_velo("sequence adaptive --cp 4 --sequence 64 --format svg");

@@ -101,7 +101,10 @@ std::vector<attention_part> parts_of(const attention_task& task, const attention
   std::vector<row_run> q = queries.runs(task.queries), k = keys.runs(task.keys);
   const bool joins = !call.has_positions();
   const bool same_rows = task.visible == cells::causal && task.queries == task.keys;
-  if (joins && (same_rows || task.visible == cells::all)) {
+  // Some rows of a block, as adaptive plans send, lie side by side in a message and apart in the
+  // memory of their owner. They are not joined, so that the bits do not depend on the carrier.
+  const bool whole_blocks = task.visible == cells::all && of.visible() != cells::masked;
+  if (joins && (same_rows || whole_blocks)) {
     const std::vector<row_run> all_q = joined(q), all_k = joined(k);
     if (same_rows && all_q.size() == 1 && all_k.size() == 1)
       return {{all_q[0], all_k[0], {ops::unlimited, 0, false}, nullptr, 0}};

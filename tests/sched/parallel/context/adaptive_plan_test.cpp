@@ -92,9 +92,16 @@ void require_cells(const described_plan& plan, const velo_sequence_desc& desc,
   std::set<cell> computed;
   for (const described_task& task : plan.tasks(pass))
     for (const std::int64_t q : task.queries)
-      for (const std::int64_t k : task.keys)
+      for (const std::int64_t k : task.keys) {
+        const bool is_visible = desc.mask[q * desc.sequence + k] == 0;
+        if (task.is.cells == VELO_SEQUENCE_CELLS_CAUSAL   ? k > q
+            : task.is.cells == VELO_SEQUENCE_CELLS_MASKED ? !is_visible
+                                                          : false)
+          continue;
+        REQUIRE(is_visible);
         for (std::int64_t h = task.is.heads_begin; h < task.is.heads_end; ++h)
-          if (desc.mask[q * desc.sequence + k] == 0) REQUIRE(computed.insert({q, k, h}).second);
+          REQUIRE(computed.insert({q, k, h}).second);
+      }
   std::size_t visible = 0;
   for (std::int64_t i = 0; i < desc.sequence * desc.sequence; ++i)
     visible += desc.mask[i] == 0 ? 1 : 0;
@@ -263,6 +270,60 @@ TEST_CASE("rows that see the same keys move together where that leaves fewer blo
       mask_of(16, 1, [](std::int64_t q, std::int64_t k) { return k <= q; });
   const described_plan causal(adaptive(4, 16, triangle));
   for (std::int64_t r = 0; r < 4; ++r) CHECK(causal.held(r)[0] == 4 * r);
+}
+
+TEST_CASE("two blocks of a causal sequence lie in a zigzag and need no mask") {
+  for (const std::int64_t sequence : {4, 16, 18, 27, 1000, 2048})
+    for (const std::int64_t neighbors : {1, 2}) {
+      INFO("sequence " << sequence << ", neighbors " << neighbors);
+      velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+      desc.kind = neighbors == 1 ? VELO_SEQUENCE_ADAPTIVE : VELO_SEQUENCE_HYBRID_ADAPTIVE;
+      desc.cp = 2 * neighbors, desc.ulysses = desc.heads = neighbors, desc.sequence = sequence;
+      const described_plan plan(desc);
+      plan.require_proven();
+      CHECK(plan.info().rounds == 2);
+      CHECK(plan.info().rule_rounds == 2);
+      std::vector<std::int64_t> cells(static_cast<std::size_t>(desc.cp));
+      for (const velo_sequence_pass pass : {VELO_SEQUENCE_FORWARD, VELO_SEQUENCE_GRADIENT})
+        for (const described_task& task : plan.tasks(pass))
+          CHECK(task.is.cells != VELO_SEQUENCE_CELLS_MASKED);
+      for (const described_task& task : plan.tasks(VELO_SEQUENCE_FORWARD))
+        for (const std::int64_t q : task.queries)
+          for (const std::int64_t k : task.keys)
+            cells[static_cast<std::size_t>(task.rank)] += k <= q ? 1 : 0;
+      const auto [least, most] = std::minmax_element(cells.begin(), cells.end());
+      CHECK(*most - *least <= 2 * sequence);
+    }
+}
+
+TEST_CASE("an adaptive task that a formula describes needs no mask") {
+  const auto cells_by_task = [](std::int64_t cp, const sees_block& sees) {
+    const std::vector<std::uint8_t> mask = mask_of(cp, 4, sees);
+    const velo_sequence_desc desc = adaptive(cp, 4 * cp, mask);
+    const described_plan plan(desc);
+    plan.require_proven();
+    require_cells(plan, desc, VELO_SEQUENCE_FORWARD);
+    std::map<velo_sequence_cells, int> found;
+    for (const described_task& task : plan.tasks(VELO_SEQUENCE_FORWARD)) ++found[task.is.cells];
+    return found;
+  };
+  using at = std::int64_t;
+  using kinds = std::map<velo_sequence_cells, int>;
+  CHECK(cells_by_task(3, [](at q, at k) { return k <= q; }) == kinds{{VELO_SEQUENCE_CELLS_ALL, 6}});
+  static const std::int64_t ends[] = {3, 24};
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  desc.kind = VELO_SEQUENCE_ADAPTIVE, desc.cp = 3, desc.sequence = 24;
+  const described_plan causal(desc);
+  for (const described_task& task : causal.tasks(VELO_SEQUENCE_FORWARD))
+    CHECK(task.is.cells ==
+          (task.queries == task.keys ? VELO_SEQUENCE_CELLS_CAUSAL : VELO_SEQUENCE_CELLS_ALL));
+  desc.document_ends = ends, desc.document_count = 2;
+  const described_plan two(desc);
+  two.require_proven();
+  int masked = 0;
+  for (const described_task& task : two.tasks(VELO_SEQUENCE_FORWARD))
+    masked += task.is.cells == VELO_SEQUENCE_CELLS_MASKED ? 1 : 0;
+  CHECK(masked == 1);  // the first block has rows of both documents
 }
 
 TEST_CASE("without a mask an adaptive plan follows documents and causality") {

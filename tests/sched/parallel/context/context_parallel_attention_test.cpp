@@ -73,6 +73,18 @@ TEST_CASE("ranks compute the attention of the whole sequence, and its gradient, 
   }
 }
 
+TEST_CASE("single rows of a block that all queries of another see have the same bits in any way") {
+  const local_ranks all(2);
+  attention_case of = case_of(VELO_SEQUENCE_ADAPTIVE, 2, 64, 2);
+  for (std::int64_t q = 0; q < 64; ++q)
+    for (std::int64_t k = 0; k < 64; ++k)
+      of.mask.push_back(q / 32 == k / 32 || (q < 32 && k % 3 == 0) ? 0 : 1);
+  for (const velo_dtype type : {f32, bf16}) {
+    of.dtype = type;
+    require_right(all, of);
+  }
+}
+
 TEST_CASE("what a plan keeps for the gradient changes no bit, and takes the memory that it says") {
   for (const int count : {2, 4, 8}) {
     const local_ranks all(count);

@@ -300,3 +300,16 @@ TEST_CASE("a wrong adaptive plan is found out") {
     for (int i = 0; i < 7; ++i) p.forward.messages.insert(p.forward.messages.begin(), one);
   });
 }
+
+TEST_CASE("a task that computes cells which the mask hides is found out") {
+  std::vector<std::uint8_t> mask(64, 0);
+  mask[7] = 1;  // of query 0
+  const sequence_shape of{{{8}}, false, mask.data(), {1, 1}, 4};
+  for (const velo::sched::cells wrong : {velo::sched::cells::all, velo::sched::cells::causal}) {
+    sequence_plan plan = velo::sched::plan_adaptive(of, {1});
+    velo::sched::prove(plan, of);
+    for (auto& rank : plan.gradient.tasks)
+      for (velo::sched::attention_task& task : rank) task.visible = wrong;
+    CHECK_THROWS_AS(velo::sched::prove(plan, of), velo::core::failure);
+  }
+}
