@@ -69,6 +69,7 @@ described sensible(random_source& random) {
     if (d.kv_cache != 0) d.kv_interval = from_1_to(static_cast<std::uint64_t>(d.layers)) - 1;
   }
   if (exchange > 1) d.kv_gather = static_cast<std::int64_t>(random.below(2));
+  d.keys = static_cast<velo_sequence_keys>(random.below(3));
   if (random.one_in(3)) put_documents(made, random);
   if (made.ends.empty() && d.sequence <= 64 && random.one_in(3)) put_mask(made, random);
   made.point();
@@ -82,7 +83,7 @@ void make_hostile(described& of, random_source& random) {
   std::int64_t* const numbers[] = {
       &d.cp,     &d.ulysses, &d.window,        &d.heads,       &d.kv_heads, &d.head_dim,
       &d.layers, &d.layer,   &d.element_bytes, &d.kv_interval, &d.kv_gather};
-  std::int32_t* const words[] = {&d.kind, &d.causal, &d.kv_cache};
+  std::int32_t* const words[] = {&d.kind, &d.causal, &d.kv_cache, &d.keys};
   switch (random.below(8)) {
     case 0:
       *words[random.below(std::size(words))] = hostile_word(random);
@@ -234,8 +235,9 @@ std::string wrong_in_plan(velo_sequence_plan plan, const velo_sequence_desc& d,
 }
 
 std::string text_of(const velo_sequence_desc& d) {
-  std::string all = "kind, causal, kv_cache " + std::to_string(d.kind) + " " +
-                    std::to_string(d.causal) + " " + std::to_string(d.kv_cache);
+  std::string all = "kind, causal, kv_cache, keys " + std::to_string(d.kind) + " " +
+                    std::to_string(d.causal) + " " + std::to_string(d.kv_cache) + " " +
+                    std::to_string(d.keys);
   for (const std::int64_t n :
        {d.cp, d.ulysses, d.window, d.sequence, d.document_count, d.heads, d.kv_heads, d.head_dim,
         d.element_bytes, d.kv_interval, d.layers, d.layer, d.kv_gather})

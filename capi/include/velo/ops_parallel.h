@@ -98,8 +98,8 @@ typedef struct velo_context_parallel_attention_args {
   const velo_tensor* softmax_sum;   /* out, or NULL: the same of the sum of exp(score -
                                      * softmax_max) */
   const velo_tensor* kept;          /* out, or NULL: [n], dtype of query: blocks of other ranks
-                                     * that the plan keeps for the gradient; velo_op_infer tells
-                                     * n */
+                                     * that the plan keeps for the gradient, and for layers that
+                                     * share the keys; velo_op_infer tells n */
   double scale;                     /* default 1.0: factor of the products, usually 1 / sqrt(D);
                                      * finite in float32 */
   const velo_tensor* alibi_slopes;  /* in, or NULL; float32: [N]: a score gets -slope * |i - j|
@@ -143,6 +143,9 @@ typedef struct velo_context_parallel_attention_args {
  * At level 2 ranks that are threads of a process read each other's rows where they lie; otherwise
  * rows are sent, in local and shm groups while the rank computes. A rank keeps what its gradient
  * needs in softmax_max, softmax_sum and kept; without kept nothing is copied for it.
+ * A layer that attends to the keys of an earlier one has that layer's key and value, and the plan
+ * of KEYS_GIVEN. It reads rows of other ranks in given, and has the bits of a layer that exchanges
+ * them.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: as fusion_attention, whose bound

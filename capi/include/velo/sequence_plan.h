@@ -89,6 +89,17 @@ enum {
   VELO_SEQUENCE_CACHE_FULL = 2  /* both */
 };
 
+/* Whose the keys and values of a layer are. Layers that share them need not exchange them again:
+ * the plan of GIVEN sends no keys and values in its forward that the plan of SHARED with the same
+ * other fields keeps for its gradient. With a cache that of SHARED keeps the block before the last,
+ * too, so that of rings nothing that is cached travels again. */
+typedef int32_t velo_sequence_keys;
+enum {
+  VELO_SEQUENCE_KEYS_OWN = 0,    /* the layer's alone */
+  VELO_SEQUENCE_KEYS_SHARED = 1, /* the layer's; later layers attend to them, too */
+  VELO_SEQUENCE_KEYS_GIVEN = 2   /* an earlier layer's; the call takes what that layer's has kept */
+};
+
 typedef struct velo_sequence_desc {
   uint32_t struct_size;
   velo_sequence_kind kind;
@@ -114,12 +125,14 @@ typedef struct velo_sequence_desc {
   int64_t layer;                /* the layer whose plan this is, below layers */
   int64_t kv_gather;            /* where heads are exchanged: 1 = a rank gets all key heads; 0 =
                                    those that its query heads need */
+  velo_sequence_keys keys;      /* whose the keys and values are */
+  int32_t reserved;             /* 0 */
 } velo_sequence_desc;
 
 #define VELO_SEQUENCE_DESC_INIT                                                                    \
   {                                                                                                \
     sizeof(velo_sequence_desc), VELO_SEQUENCE_RING, 1, 1, 1, 0, 0, 0, 0, 1, 0, 128, 2, 1, 0, 0, 1, \
-        0, 0                                                                                       \
+        0, 0, 0, 0                                                                                 \
   }
 
 /* The forward or the gradient. */

@@ -211,10 +211,10 @@ problem problem_of(const Args& a) {
   return p;
 }
 
-// softmax_max and softmax_sum, and the number of elements that are kept.
+// softmax_max and softmax_sum, and the elements that this call keeps and takes from another.
 struct saved_shape {
   int rank;
-  std::int64_t sizes[3], kept;  // sizes: [batch, heads, rows]
+  std::int64_t sizes[3], kept, given;  // sizes: [batch, heads, rows]
 
   saved_shape(const velo_tensor& query, const problem& p) : rank(query.ndim - 1) {
     const call_share share(p);
@@ -222,6 +222,7 @@ struct saved_shape {
     sizes[1] = share->heads().size();
     sizes[2] = share->queries().size();
     kept = p.batch * share->kept_elements(p.widths);
+    given = p.batch * share->given_elements(p.widths);
   }
   const std::int64_t* statistics() const { return sizes + 3 - rank; }
 };
@@ -231,9 +232,25 @@ void set_out_shape(const velo_tensor& query, const problem& p, std::int64_t* sha
   shape[query.ndim - 1] = p.widths.value;
 }
 
+// A tensor that this operator's calls have kept.
+void require_kept(const velo_tensor* x, const char* field, const char* from, std::int64_t elements,
+                  const problem& p) {
+  if (x == nullptr && elements > 0)
+    fail(VELO_ERR_NULL, text("args.%s", field), concat(elements, " elements from ", from), "NULL");
+  if (x == nullptr) return;
+  ops::require_shape(*x, field, 1, &elements);
+  ops::require_dtype(*x, field, p.dtype);
+}
+
+template <class Args>
+void require_given(const Args& a, const saved_shape& saved, const problem& p) {
+  require_kept(a.given, "given", "the call of the layer that owns the keys", saved.given, p);
+}
+
 void infer(const forward_args& a, problem& p, ops::output_shapes& outputs) {
   p = problem_of(a);
   const saved_shape saved(*a.query, p);
+  require_given(a, saved, p);
   std::int64_t out[ops::max_rank];
   set_out_shape(*a.query, p, out);
   outputs.set(a.attention_out, p.dtype, a.query->ndim, out);
@@ -257,12 +274,8 @@ void infer_gradient(const gradient_args& a, problem& p, ops::output_shapes& outp
   require_out(*a.attention_out, "attention_out");
   ops::require_shape(*a.softmax_max, "softmax_max", saved.rank, saved.statistics());
   ops::require_shape(*a.softmax_sum, "softmax_sum", saved.rank, saved.statistics());
-  if (a.kept == nullptr && saved.kept > 0)
-    fail(VELO_ERR_NULL, "args.kept", concat(saved.kept, " elements from the forward"), "NULL");
-  if (a.kept != nullptr) {
-    ops::require_shape(*a.kept, "kept", 1, &saved.kept);
-    ops::require_dtype(*a.kept, "kept", p.dtype);
-  }
+  require_kept(a.kept, "kept", "the forward", saved.kept, p);
+  require_given(a, saved, p);
   outputs.like(a.dquery, *a.query);
   outputs.like(a.dkey, *a.key);
   outputs.like(a.dvalue, *a.value);
@@ -305,6 +318,7 @@ pass_tensors common_tensors_of(const Args& a, const problem& p, const row_places
   t.out = store_of(a.attention_out, held, p.heads);
   t.max = numbers(a.softmax_max), t.sum = numbers(a.softmax_sum);
   t.kept = const_cast<char*>(ops::data<const char>(a.kept));
+  t.given = const_cast<char*>(ops::data<const char>(a.given));
   return t;
 }
 

@@ -102,6 +102,9 @@ struct sequence_plan {
   std::vector<rows> held;  // by rank
   attention_pass forward, gradient;
   std::optional<round_counts> adaptive;
+  // Of a layer that attends to the keys of an earlier one: the messages that this one's plan keeps.
+  // Their keys and values are there from the beginning, in both passes.
+  std::vector<block_message> given;
 };
 
 // What the cache of a rank holds. In a ring: blocks of other ranks, which do not travel again for
@@ -122,6 +125,7 @@ struct ring_shape {
   std::int64_t ulysses, window;
   kept_blocks kept = kept_blocks::none;
   bool gathers_keys = false;
+  bool keeps_each = false;  // a cache has the block before the last, too
 };
 sequence_plan plan_rings(const sequence_shape& of, const ring_shape& ring);
 // Keys and values of all ranks on each.
@@ -132,6 +136,10 @@ sequence_plan plan_all_gather(const sequence_shape& of);
 constexpr std::int64_t most_units_forward = 6, most_units_gradient = 12;
 // Blocks of a masked sequence in rounds.
 sequence_plan plan_adaptive(const sequence_shape& of, const exchange_shape& how);
+
+// Turns a layer's plan into that of a later layer which attends to the same keys: what it keeps of
+// keys and values is given, and not sent.
+void give_keys(sequence_plan& plan);
 
 // The cells of a task that are visible.
 std::int64_t cells_of(const attention_task& task, const sequence_shape& of);

@@ -92,6 +92,12 @@ void require_cache(const velo_sequence_desc& d) {
           d.kv_interval);
 }
 
+void require_keys(const velo_sequence_desc& d) {
+  require(d.keys >= VELO_SEQUENCE_KEYS_OWN && d.keys <= VELO_SEQUENCE_KEYS_GIVEN, "keys",
+          words("VELO_SEQUENCE_KEYS_OWN to VELO_SEQUENCE_KEYS_GIVEN"), d.keys);
+  require(d.reserved == 0, "reserved", words("0"), d.reserved);
+}
+
 void require_sizes(const velo_sequence_desc& d) {
   require(d.kind >= VELO_SEQUENCE_ULYSSES && d.kind <= VELO_SEQUENCE_HYBRID_ADAPTIVE, "kind",
           words("VELO_SEQUENCE_ULYSSES to VELO_SEQUENCE_HYBRID_ADAPTIVE"), d.kind);
@@ -115,6 +121,7 @@ void require_sizes(const velo_sequence_desc& d) {
           d.element_bytes);
   require(d.causal == 0 || d.causal == 1, "causal", words("0 or 1"), d.causal);
   require_cache(d);
+  require_keys(d);
   require(d.kv_gather == 0 || (d.kv_gather == 1 && exchange > 1), "kv_gather",
           words("0, or 1 where heads are exchanged"), d.kv_gather);
   // Products fit 64 bits: cells of all heads, and bytes of float32 of the whole sequence.
@@ -186,9 +193,9 @@ std::uint64_t signature_of(const velo_sequence_desc& of, const sequence_shape& s
   const auto add = [&](std::int64_t x) {
     hash = comm::mixed(hash + static_cast<std::uint64_t>(x) + 1);
   };
-  for (const std::int64_t one :
-       {std::int64_t{d.kind}, d.cp, d.ulysses, d.window, d.sequence, d.heads, shape.heads.keys,
-        d.head_dim, std::int64_t{d.causal}, std::int64_t{cache_of(d)}, d.kv_gather})
+  for (const std::int64_t one : {std::int64_t{d.kind}, d.cp, d.ulysses, d.window, d.sequence,
+                                 d.heads, shape.heads.keys, d.head_dim, std::int64_t{d.causal},
+                                 std::int64_t{cache_of(d)}, d.kv_gather, std::int64_t{d.keys}})
     add(one);
   for (const std::int64_t end : shape.all.ends) add(end);
   const std::int64_t bytes = shape.mask == nullptr ? 0 : d.sequence * d.sequence;
@@ -196,12 +203,19 @@ std::uint64_t signature_of(const velo_sequence_desc& of, const sequence_shape& s
   return hash;
 }
 
-sequence_plan plan_of(const velo_sequence_desc& d, const sequence_shape& shape) {
+sequence_plan plan_with_own_keys(const velo_sequence_desc& d, const sequence_shape& shape) {
   if (d.kind == VELO_SEQUENCE_ALL_GATHER) return plan_all_gather(shape);
   const bool gathers = d.kv_gather != 0;
   if (is_adaptive(d)) return plan_adaptive(shape, {d.ulysses, gathers});
-  return plan_rings(shape, {d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses, d.window,
-                            static_cast<kept_blocks>(cache_of(d)), gathers});
+  return plan_rings(
+      shape, {d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses, d.window,
+              static_cast<kept_blocks>(cache_of(d)), gathers, d.keys != VELO_SEQUENCE_KEYS_OWN});
+}
+
+sequence_plan plan_of(const velo_sequence_desc& d, const sequence_shape& shape) {
+  sequence_plan plan = plan_with_own_keys(d, shape);
+  if (d.keys == VELO_SEQUENCE_KEYS_GIVEN) give_keys(plan);
+  return plan;
 }
 
 }  // namespace
@@ -210,6 +224,7 @@ planned_sequence::planned_sequence(const velo_sequence_desc& desc)
     : head_dim_(desc.head_dim),
       element_bytes_(desc.element_bytes),
       cache_{desc.kv_cache, desc.kv_interval, desc.layers},
+      keys_(desc.keys),
       mask_(mask_of(desc)),
       shape_(shape_of(desc, mask_)),
       signature_(signature_of(desc, shape_)),

@@ -41,6 +41,7 @@ class planned_sequence {
     std::int64_t count() const { return keeps() ? (layers - 1) / (interval + 1) + 1 : 0; }
   };
   const layer_cache& cache() const { return cache_; }
+  velo_sequence_keys keys() const { return keys_; }
 
   std::vector<const attention_task*> tasks(velo_sequence_pass which, std::int64_t rank,
                                            std::int64_t step) const;
@@ -64,6 +65,7 @@ class planned_sequence {
 
   std::int64_t head_dim_, element_bytes_;
   layer_cache cache_;
+  velo_sequence_keys keys_;
   std::vector<std::uint8_t> mask_;
   sequence_shape shape_;
   std::uint64_t signature_;

@@ -194,6 +194,8 @@ void prove_ways(const sequence_plan& plan, const attention_pass& pass, const seq
   }
   for (const block_message& m : plan.forward.messages)
     if (gradient && m.kept) all.add(m.to, m.what, m.of, m.heads);
+  for (const block_message& m : plan.given)
+    if (is_of_keys(m.what)) all.add(m.to, m.what, m.of, m.heads);
   std::vector<std::size_t> at(core::at(of.ranks), 0);
   for (std::int64_t step = 0; step < pass.steps; ++step) {
     for (const block_message& m : pass.messages)

@@ -32,11 +32,12 @@ bool joins_own(const sequence_plan& plan, const attention_pass& pass, const bloc
 }
 
 std::vector<landing> landings_of(const sequence_plan& plan, const attention_pass& pass,
-                                 std::int64_t rank, const row_places& held) {
+                                 const std::vector<block_message>& messages, std::int64_t rank,
+                                 const row_places& held) {
   std::vector<landing> all;
   std::vector<rows> lists;
-  for (std::size_t i = 0; i < pass.messages.size(); ++i) {
-    const block_message& m = pass.messages[i];
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const block_message& m = messages[i];
     if (m.to != rank || !lands(m.what)) continue;
     std::size_t at = 0;
     while (at < all.size() &&
@@ -68,8 +69,9 @@ rank_share::rank_share(const sequence_plan& plan, const sequence_shape& of, std:
       of_(of),
       rank_(rank),
       held_(plan.held[core::at(rank)]),
-      forward_(landings_of(plan, plan.forward, rank, held_)),
-      gradient_(landings_of(plan, plan.gradient, rank, held_)),
+      forward_(landings_of(plan, plan.forward, plan.forward.messages, rank, held_)),
+      gradient_(landings_of(plan, plan.gradient, plan.gradient.messages, rank, held_)),
+      given_(landings_of(plan, plan.forward, plan.given, rank, held_)),
       forward_results_(results_of(plan.forward, rank)),
       gradient_results_(results_of(plan.gradient, rank)) {
   const std::vector<attention_task>& tasks = plan.forward.tasks[core::at(rank)];
@@ -79,12 +81,21 @@ rank_share::rank_share(const sequence_plan& plan, const sequence_shape& of, std:
       exchanged_ = static_cast<std::int64_t>(i);
 }
 
-std::int64_t rank_share::kept_elements(const head_widths& widths) const {
+std::int64_t rank_share::elements_of_kept(const std::vector<landing>& all,
+                                          const head_widths& widths) const {
   std::int64_t sum = 0;
-  for (const landing& one : forward_)
+  for (const landing& one : all)
     if (one.kept) sum += one.places.size() * one.heads.size() * widths.of(one.what);
-  if (exchanges()) sum += queries().size() * heads_.size() * widths.value;
+  if (exchanges()) sum += queries().size() * heads_.size() * widths.value;  // outputs
   return sum;
+}
+
+std::int64_t rank_share::kept_elements(const head_widths& widths) const {
+  return elements_of_kept(forward_, widths);
+}
+
+std::int64_t rank_share::given_elements(const head_widths& widths) const {
+  return given_.empty() ? 0 : elements_of_kept(given_, widths);
 }
 
 }  // namespace velo::sched

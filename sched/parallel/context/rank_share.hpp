@@ -40,6 +40,9 @@ class rank_share {
   const std::vector<landing>& landings(bool gradient) const {
     return gradient ? gradient_ : forward_;
   }
+  // What the call of the layer that owns the keys has kept, in its order, if the plan takes keys
+  // from it. Its queries are not read.
+  const std::vector<landing>& given() const { return given_; }
   // The messages to this rank that hold results or parts of them, by index.
   const std::vector<std::size_t>& results(bool gradient) const {
     return gradient ? gradient_results_ : forward_results_;
@@ -53,17 +56,19 @@ class rank_share {
   // Whether these come from an exchange of heads. Then outputs are kept beside them.
   bool exchanges() const { return exchanged_ >= 0; }
 
-  // Elements a sequence of the batch that the forward keeps.
+  // Elements a sequence of the batch that the forward keeps, and that the plan takes.
   std::int64_t kept_elements(const head_widths& widths) const;
+  std::int64_t given_elements(const head_widths& widths) const;
 
  private:
+  std::int64_t elements_of_kept(const std::vector<landing>& all, const head_widths& widths) const;
   std::size_t exchanged() const { return static_cast<std::size_t>(exchanged_); }
 
   const sequence_plan& plan_;
   const sequence_shape& of_;
   std::int64_t rank_;
   row_places held_;
-  std::vector<landing> forward_, gradient_;
+  std::vector<landing> forward_, gradient_, given_;
   std::vector<std::size_t> forward_results_, gradient_results_;
   span heads_{0, 0};
   std::int64_t exchanged_ = -1;  // the landing of queries

@@ -10,6 +10,7 @@
 // gradient meets the blocks in reverse, from the one that the forward met last and kept, with dk
 // and dv one step behind, to their owner.
 #include <algorithm>
+#include <iterator>
 
 #include "core/index.hpp"
 #include "sched/parallel/context/heads/head_exchange.hpp"
@@ -59,6 +60,7 @@ class ring_plan {
       : of_(of),
         u_(ring.ulysses),
         kept_(ring.kept),
+        keeps_each_(ring.keeps_each),
         ring_(of.ranks / ring.ulysses),
         visits_(ring_, ring.window),
         neighbors_(of, {ring.ulysses, ring.gathers_keys}, lists_of(of, ring_)) {}
@@ -138,9 +140,9 @@ class ring_plan {
     return kept_ == kept_blocks::both || (kept_ == kept_blocks::keys && what == content::k);
   }
   // Whether a block that ranks meet in a step of the forward stays for the gradient. The last block
-  // does. The block before it never does: it travels while the gradient of the last is computed.
+  // does. The block before it need not: it travels while the gradient of the last is computed.
   bool keeps(content what, std::int64_t step) const {
-    return step == ring_ - 1 || (step < ring_ - 2 && caches(what));
+    return step == ring_ - 1 || ((keeps_each_ || step < ring_ - 2) && caches(what));
   }
   // Keys and values of a block go to the rank that meets it next; between rounds while the round
   // before computes. In the gradient those that the rank kept are there.
@@ -183,6 +185,7 @@ class ring_plan {
   const sequence_shape& of_;
   const std::int64_t u_;
   const kept_blocks kept_;
+  const bool keeps_each_;
   const std::int64_t ring_;
   const ring_visits visits_;
   const head_exchange neighbors_;
@@ -204,6 +207,15 @@ message_range attention_pass::sent_in(std::int64_t step) const {
                        [](std::int64_t of, const block_message& m) { return of < m.step; });
   return {static_cast<std::size_t>(begin - messages.begin()),
           static_cast<std::size_t>(end - messages.begin())};
+}
+
+void give_keys(sequence_plan& plan) {
+  std::vector<block_message>& all = plan.forward.messages;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(plan.given),
+               [](const block_message& m) { return m.kept; });
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [](const block_message& m) { return m.kept && is_of_keys(m.what); }),
+            all.end());
 }
 
 span head_counts::keys_of(span heads) const {

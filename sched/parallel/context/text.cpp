@@ -135,6 +135,8 @@ std::string planned_sequence::json() const {
     }
     to.end().end();
   }
+  if (keys_ != VELO_SEQUENCE_KEYS_OWN)
+    to.line(" ").member("keys", keys_ == VELO_SEQUENCE_KEYS_SHARED ? "shared" : "given");
   to.line(" ").key("gradient").object();
   write_pass(VELO_SEQUENCE_GRADIENT);
   to.end().end();

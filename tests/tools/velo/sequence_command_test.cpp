@@ -121,6 +121,11 @@ TEST_CASE("sequence prices a cache of some layers") {
   for (const char* layers : {"", " --layers 3"})
     check_refused(std::string("sequence ring --cp 4 --sequence 16 --kv-interval 1") + layers,
                   "kv_cache: expected half or full, which kv_interval 1 needs, got none");
+  const json shared = plan(cached + " --keys shared"), given = plan(cached + " --keys given");
+  CHECK(text(shared, "kv_cache").find("\"bytes\":[384,384,384,384]") != std::string::npos);
+  CHECK(text(shared, "keys") == "\"shared\"");
+  CHECK(text(given, "bytes") == "[[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0]]");
+  check_refused("sequence ring --cp 4 --keys borrowed", "--keys wants own, shared or given");
   check_refused("sequence ring --cp 4 --kv-cache half --kv-interval 3 --layers 3",
                 "kv_interval: expected 0 or more, below layers, 3");
   check_refused("sequence ring --cp 4 --kv-gather", "kv_gather: expected 0, or 1");

@@ -19,8 +19,8 @@ const char* const sequence_help =
     "usage: velo sequence KIND --cp N [--ulysses U] [--window W] --sequence S\n"
     "                     [--documents END,..] [--heads N --kv-heads G] [--head-dim D]\n"
     "                     [--kv-cache KEPT [--kv-interval I --layers L [--layer N]]]\n"
-    "                     [--kv-gather] [--mask FILE] [--full] [--format summary|json|svg] [-o "
-    "FILE]\n\n"
+    "                     [--kv-gather] [--keys WHOSE] [--mask FILE] [--full]\n"
+    "                     [--format summary|json|svg] [-o FILE]\n\n"
     "Which rows of a sequence each of N ranks holds, who multiplies which queries with which keys\n"
     "in which step, and what is sent. The plan is proven before it is shown, up to 1048576\n"
     "rows, 65536 pairs of ranks times documents, and 2097152 of these times heads.\n\n"
@@ -34,6 +34,10 @@ const char* const sequence_help =
     "  --layers L       of the model (1); the summary has the price of all\n"
     "  --layer N        whose plan is shown (0)\n"
     "  --kv-gather      ulysses, hybrids: ranks that exchange heads get all key heads\n"
+    "  --keys WHOSE     whose the keys are: own (of this layer alone), shared (later layers "
+    "attend\n"
+    "                   to them, too) or given (an earlier layer's: what that has kept is not "
+    "sent)\n"
     "  --documents ..   ends of the documents in the sequence, the last one S\n"
     "  --heads N        query heads (32), and --kv-heads G key heads (N) of --head-dim D (128)\n"
     "  --mask FILE      S lines of S characters, 1 where a query (line) does not see a key,\n"
@@ -59,7 +63,8 @@ struct wishes {
   std::vector<std::string> words;
 };
 
-const std::vector<std::string> cache_names = {"none", "half", "full"};
+const std::vector<std::string> cache_names = {"none", "half", "full"},
+                               owner_names = {"own", "shared", "given"};
 
 template <std::int64_t velo_sequence_desc::*field>
 void set_size(wishes& to, const char* option, const std::string& word) {
@@ -92,6 +97,12 @@ constexpr option<wishes> options[] = {
        const auto found = std::find(cache_names.begin(), cache_names.end(), word);
        if (found == cache_names.end()) throw input_error("--kv-cache wants none, half or full");
        to.desc.kv_cache = static_cast<velo_sequence_cache>(found - cache_names.begin());
+     }},
+    {"--keys",
+     [](wishes& to, const char*, const std::string& word) {
+       const auto found = std::find(owner_names.begin(), owner_names.end(), word);
+       if (found == owner_names.end()) throw input_error("--keys wants own, shared or given");
+       to.desc.keys = static_cast<velo_sequence_keys>(found - owner_names.begin());
      }},
     {"--format",
      [](wishes& to, const char*, const std::string& word) {
@@ -203,6 +214,7 @@ void add_layers(std::int64_t layers, std::int64_t bytes, std::int64_t& sum) {
 // What all layers keep and receive in their gradients, by rank.
 std::string cache_text(velo_sequence_desc desc) {
   if (desc.kv_cache == VELO_SEQUENCE_CACHE_NONE || desc.layers == 1) return "";
+  if (desc.keys != VELO_SEQUENCE_KEYS_OWN) return "";  // layers differ
   desc.layer = 0;
   const velo::sequence_plan keeping = velo::sequence_plan::create(desc);
   desc.layer = desc.kv_interval > 0 ? 1 : 0;

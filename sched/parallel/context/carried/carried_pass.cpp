@@ -55,6 +55,7 @@ void carried_pass::set_up() {
     holdings_.push_back({content::dout, tensors_.dout});
     holdings_.push_back({content::out, tensors_.out});
   }
+  place_given();
   place_kept();
   const row_places& queries = share_.queries();
   const span heads = share_.heads();
@@ -83,6 +84,17 @@ void carried_pass::count_tasks() {
     if (!m.part) continue;
     for (const row_run& run : share_.queries().runs(m.of))
       for (std::int64_t i = 0; i < run.count; ++i) ++tasks_left_[core::at(run.position + i)];
+  }
+}
+
+// Finds keys and values in what the call of the layer that owns them has kept.
+void carried_pass::place_given() {
+  char* at = tensors_.given;
+  for (const landing& one : share_.given()) {
+    const row_store made =
+        dense_store(at, one.places, one.heads, widths_.of(one.what), tensors_.q.type);
+    at += dense_bytes(call_.batch, one.places.size(), one.heads, made.width, made.type);
+    if (is_of_keys(one.what)) holdings_.push_back({one.what, made});
   }
 }
 

@@ -25,6 +25,7 @@ struct pass_tensors {
   row_store dout, dq, dk, dv;
   float *max = nullptr, *sum = nullptr;  // [batch, heads, rows] of what it computes
   char* kept = nullptr;                  // of the forward for the gradient
+  char* given = nullptr;                 // kept by the call of the layer that owns the keys
 };
 
 class carried_pass {
@@ -56,6 +57,7 @@ class carried_pass {
 
   void run(block_carrier& by, bool gradient);
   void set_up();
+  void place_given();
   void place_kept();
   void offer_kept(block_carrier& by) const;
   void* place_in(const row_store& store, const block_message& m) const;

@@ -200,6 +200,7 @@ class attention_rank {
     velo_context_parallel_attention_args args = VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT;
     set_common(args, me.group, in);
     args.attention_out = &in[3];
+    set_given(args);
     const velo_status sized = size_saved(me.context, args);
     if (sized != VELO_OK) return sized;
     const velo_tensor saved[] = {max_->view(), sum_->view(), kept_->view()};
@@ -215,6 +216,7 @@ class attention_rank {
     velo_context_parallel_attention_backward_args args =
         VELO_CONTEXT_PARALLEL_ATTENTION_BACKWARD_ARGS_INIT;
     set_common(args, group, in);
+    set_given(args);
     velo_tensor max = in[8], sum = in[9];
     max.ndim = sum.ndim = of_.packed ? 2 : 3, max.shape = sum.shape = statistics_;
     args.dy = &in[3], args.attention_out = &in[4];
@@ -251,6 +253,15 @@ class attention_rank {
   const std::vector<std::int64_t>& rows() const { return rows_; }
   std::int64_t kept() const { return kept_->view().shape[0]; }
   void forget_plan() { plan_ = nullptr; }
+  // Takes keys and values from what the owner of the keys has kept, whose call has run.
+  void take_keys_of(const attention_rank& owner) { given_ = owner.kept_.get(); }
+  // Other queries, and gradients of outputs, as another layer has.
+  void scale_queries(double by) {
+    for (heads_of_rows* one : {q.get(), dout.get()})
+      one->each([&](auto b, auto row, auto head, auto i) {
+        one->set(b, row, head, i, one->get(b, row, head, i) * by);
+      });
+  }
 
   std::unique_ptr<heads_of_rows> q, k, v, dout, out, dq, dk, dv;
 
@@ -294,9 +305,15 @@ class attention_rank {
     slopes_ = view_of(const_cast<float*>(of_.slopes.data()), f32, of_.desc.heads);
     args.alibi_slopes = &slopes_, args.alibi_root = of_.root;
   }
+  template <class Args>
+  void set_given(Args& args) {
+    if (given_ == nullptr) return;
+    given_view_ = given_->view();
+    args.given = &given_view_;
+  }
   // Asks the operator for the sizes of what it saves.
   velo_status size_saved(velo_context context, const velo_context_parallel_attention_args& args) {
-    velo_named_value values[7] = {};
+    velo_named_value values[6] = {};
     const auto set_tensor = [&](int i, const char* name, const velo_tensor* x) {
       values[i].name = name, values[i].value.kind = VELO_VALUE_TENSOR;
       values[i].value.as.tensor = x;
@@ -309,10 +326,12 @@ class attention_rank {
     set_tensor(0, "query", args.query), set_tensor(1, "key", args.key);
     set_tensor(2, "value", args.value);
     set_handle(3, "group", args.group), set_handle(4, "plan", args.plan);
+    if (args.given != nullptr) set_tensor(5, "given", args.given);
+    const std::int64_t inputs = args.given != nullptr ? 6 : 5;
     velo_shape shapes[4] = {VELO_SHAPE_INIT, VELO_SHAPE_INIT, VELO_SHAPE_INIT, VELO_SHAPE_INIT};
     std::int64_t count = 0;
     const velo_status done =
-        velo_op_infer(context, "context_parallel_attention", values, 5, shapes, 4, &count);
+        velo_op_infer(context, "context_parallel_attention", values, inputs, shapes, 4, &count);
     if (done != VELO_OK) return done;
     const int dimensions = of_.packed ? 2 : 3;
     std::copy(shapes[1].sizes, shapes[1].sizes + dimensions, statistics_);
@@ -327,8 +346,9 @@ class attention_rank {
   velo_sequence_plan plan_;
   const std::vector<std::int64_t> rows_;
   std::unique_ptr<elements> max_, sum_, kept_;
+  const elements* given_ = nullptr;
   std::int64_t statistics_[3] = {};
-  velo_tensor slopes_{};
+  velo_tensor slopes_{}, given_view_{};
   velo_ints origin_{}, extents_{};
 };
 

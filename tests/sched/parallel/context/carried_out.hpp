@@ -121,6 +121,7 @@ class carried_out_plan {
       for (const content what : {content::q, content::dout}) give(r, what, of.heads.queries);
       for (const content what : {content::k, content::v}) give(r, what, of.heads.keys);
     }
+    give_kept();
   }
 
   // Returns what each place's owner has in the end.
@@ -183,6 +184,15 @@ class carried_out_plan {
       for (const content what : {content::q, content::dout}) give(r, what, of_.heads.queries);
       for (const content what : {content::k, content::v}) give(r, what, of_.heads.keys);
     }
+    give_kept();
+  }
+  // Keys and values that the layer which owns them has kept.
+  void give_kept() {
+    for (const sched::block_message& m : plan_.given)
+      if (sched::is_of_keys(m.what))
+        each(m.of, m.heads, [&](std::int64_t row, std::int64_t head) {
+          has_[static_cast<std::size_t>(m.to)][{m.what, row, head}] = input(m.what, row, head);
+        });
   }
 
   void run(const sched::attention_pass& pass, bool gradient) {

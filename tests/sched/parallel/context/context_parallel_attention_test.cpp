@@ -6,6 +6,7 @@
 
 #include "comm/processes.hpp"
 #include "comm/transport/mpi/mpi_threads.hpp"
+#include "tests/sched/parallel/context/described_plan.hpp"
 #include "tests/sched/parallel/context/required_attention.hpp"
 
 using namespace velo::testing;
@@ -135,6 +136,106 @@ TEST_CASE("exchanges of heads that keep their own keys change no bit, and take l
           before = std::move(now);
         }
       }
+}
+
+namespace {
+
+// The bytes of a content that ranks send in a pass of a plan.
+std::int64_t sent_bytes(const attention_case& of, velo_sequence_pass pass,
+                        velo_sequence_content what) {
+  velo_sequence_desc desc = of.desc;
+  if (!of.ends.empty()) desc.document_ends = of.ends.data();
+  desc.document_count = static_cast<std::int64_t>(of.ends.size());
+  if (!of.mask.empty()) desc.mask = of.mask.data();
+  const described_plan plan(desc);
+  std::int64_t sum = 0;
+  for (const described_message& m : plan.messages(pass, VELO_SEQUENCE_SENT))
+    if (m.is.content == what) sum += m.is.bytes;
+  return sum;
+}
+
+// A layer that owns its keys, and one with other queries that attends to them: the second takes
+// what the first has kept, and has the bits of one that exchanges them. Returns its results.
+parts require_shared(const local_ranks& all, attention_case of) {
+  const whole_attention whole(of);
+  const plan_of own(of);
+  parts exchanged = parts_of(of, whole, own.plan);
+  of.desc.keys = VELO_SEQUENCE_KEYS_SHARED;
+  const plan_of shared(of);
+  const parts owner = parts_of(of, whole, shared.plan);
+  of.desc.keys = VELO_SEQUENCE_KEYS_GIVEN;
+  const plan_of given(of);
+  parts taker = parts_of(of, whole, given.plan);
+  for (std::size_t r = 0; r < taker.size(); ++r)
+    for (attention_rank* one : {exchanged[r].get(), taker[r].get()}) one->scale_queries(-0.5);
+  all.require([&](const rank_of_group& me) { return exchanged[at(me.rank)]->run(me); });
+  all.require([&](const rank_of_group& me) {
+    const auto rank = at(me.rank);
+    const velo_status done = owner[rank]->forward(me);
+    taker[rank]->take_keys_of(*owner[rank]);
+    return done == VELO_OK ? taker[rank]->run(me) : done;
+  });
+  all.require(
+      [&](const rank_of_group& me) { return owner[at(me.rank)]->gradient(me.stream, me.group); });
+  for (std::size_t r = 0; r < taker.size(); ++r) {
+    CHECK(taker[r]->same_bits(*exchanged[r]));
+    if (of.keep_prob == 1) CHECK(owner[r]->error(whole) <= bound_of(of.dtype));
+    CHECK(taker[r]->borders_kept());
+  }
+  return taker;
+}
+
+}  // namespace
+
+TEST_CASE("a layer that shares keys takes what their owner has kept, with the same bits") {
+  int index = 0;
+  for (const int count : {1, 2, 3, 4, 8}) {
+    const local_ranks all(count);
+    for (attention_case of : cases_of(count))
+      for (const velo_sequence_cache cache :
+           {VELO_SEQUENCE_CACHE_NONE, VELO_SEQUENCE_CACHE_HALF, VELO_SEQUENCE_CACHE_FULL}) {
+        if (cache != VELO_SEQUENCE_CACHE_NONE && of.desc.kind > VELO_SEQUENCE_HYBRID) continue;
+        of.dtype = index % 2 == 0 ? f32 : bf16, of.desc.kv_cache = cache;
+        INFO(count << " ranks, case " << index << ", kind " << of.desc.kind << ", cache " << cache);
+        set_all(all, "level", index++ % 3 == 0 ? "1" : "2");
+        require_shared(all, of);
+      }
+  }
+}
+
+TEST_CASE("what an owner of keys keeps is not sent in the forward of a layer that shares them") {
+  for (const std::int64_t ranks : {2, 3, 8})
+    for (const std::int64_t window : {1, 4}) {
+      if (window > 1 && ranks != 8) continue;
+      attention_case of = case_of(VELO_SEQUENCE_RING, ranks, 64, 8, 2);
+      of.desc.keys = VELO_SEQUENCE_KEYS_GIVEN, of.desc.window = window;
+      const auto sent = [&](velo_sequence_cache cache, velo_sequence_content what) {
+        of.desc.kv_cache = cache;
+        return sent_bytes(of, VELO_SEQUENCE_FORWARD, what);
+      };
+      CHECK(sent(VELO_SEQUENCE_CACHE_FULL, VELO_SEQUENCE_K) == 0);
+      CHECK(sent(VELO_SEQUENCE_CACHE_FULL, VELO_SEQUENCE_V) == 0);
+      CHECK(sent(VELO_SEQUENCE_CACHE_HALF, VELO_SEQUENCE_K) == 0);
+      // Without a cache the last block alone is there.
+      const std::int64_t block = 64 * 2 * 8 * 4;
+      CHECK(sent(VELO_SEQUENCE_CACHE_HALF, VELO_SEQUENCE_V) == (ranks - 2) * block);
+      CHECK(sent(VELO_SEQUENCE_CACHE_NONE, VELO_SEQUENCE_K) == (ranks - 2) * block);
+      of.desc.kv_cache = VELO_SEQUENCE_CACHE_FULL;
+      CHECK(sent_bytes(of, VELO_SEQUENCE_GRADIENT, VELO_SEQUENCE_K) == 0);
+      CHECK(sent_bytes(of, VELO_SEQUENCE_GRADIENT, VELO_SEQUENCE_DK) == (ranks - 1) * block);
+    }
+  attention_case of = case_of(VELO_SEQUENCE_ULYSSES, 4, 64, 8, 4);
+  of.desc.keys = VELO_SEQUENCE_KEYS_GIVEN;
+  CHECK(sent_bytes(of, VELO_SEQUENCE_FORWARD, VELO_SEQUENCE_K) == 0);
+  CHECK(sent_bytes(of, VELO_SEQUENCE_FORWARD, VELO_SEQUENCE_V) == 0);
+  CHECK(sent_bytes(of, VELO_SEQUENCE_FORWARD, VELO_SEQUENCE_Q) > 0);
+  of.desc.kv_cache = VELO_SEQUENCE_CACHE_FULL;  // its own alone, from before the exchange
+  CHECK(sent_bytes(of, VELO_SEQUENCE_FORWARD, VELO_SEQUENCE_K) > 0);
+  // The keys that a layer takes are those that it reads.
+  const local_ranks all(2);
+  of = case_of(VELO_SEQUENCE_RING, 2, 64, 4, 2);
+  const parts kept_by_taker = require_shared(all, of);
+  for (const auto& one : kept_by_taker) CHECK(one->kept() == 0);
 }
 
 TEST_CASE("a forward that keeps nothing has the same output") {
@@ -279,13 +380,15 @@ TEST_CASE("queues keep the order of plans and collectives") {
 
 TEST_CASE("ranks with another plan, way or size all hear of it before a row moves") {
   const attention_case ring = case_of(VELO_SEQUENCE_RING, 3, 48, 6, 3);
-  attention_case other = ring, gathered = ring, wide = ring, dropped = ring;
+  attention_case other = ring, gathered = ring, wide = ring, dropped = ring, shared = ring;
   dropped.keep_prob = 0.5;
+  shared.desc.keys = VELO_SEQUENCE_KEYS_SHARED;
   other.desc.kv_cache = VELO_SEQUENCE_CACHE_FULL;
   gathered.desc.kind = VELO_SEQUENCE_ALL_GATHER;
   wide.value_width = 16;
-  for (const attention_case* odd : {&std::as_const(other), &std::as_const(gathered),
-                                    &std::as_const(wide), &std::as_const(dropped), &ring}) {
+  for (const attention_case* odd :
+       {&std::as_const(other), &std::as_const(gathered), &std::as_const(wide),
+        &std::as_const(dropped), &std::as_const(shared), &ring}) {
     const local_ranks all(3);
     if (odd == &ring) REQUIRE(velo_config_set(all.context(2), "level", "1") == VELO_OK);
     const whole_attention whole(ring), odd_whole(*odd);
@@ -416,5 +519,7 @@ TEST_CASE("random plans compute the attention of the whole sequence") {
     set_all(all, "level", "1");
     const parts sent = results_of(all, of);
     for (std::size_t r = 0; r < sent.size(); ++r) CHECK(sent[r]->same_bits(*direct[r]));
+    set_all(all, "level", i % 2 == 0 ? "1" : "2");
+    require_shared(all, of);
   }
 }

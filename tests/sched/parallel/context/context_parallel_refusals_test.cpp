@@ -75,6 +75,37 @@ TEST_CASE("context_parallel_attention refuses what does not fit, by name, and le
   all.require_barrier();  // no peer was left waiting
 }
 
+TEST_CASE("a layer that shares keys asks for what their owner kept") {
+  const local_ranks all(2);
+  attention_case of = case_of(VELO_SEQUENCE_RING, 2, 12, 4, 2);
+  const plan_of own(of);
+  of.desc.keys = VELO_SEQUENCE_KEYS_GIVEN;
+  const plan_of made(of);
+  const heads_of_rows q(f32, 1, 6, 4, 8), k(f32, 1, 6, 2, 8), out(f32, 1, 6, 4, 8);
+  const velo_tensor query = q.view(), key = k.view(), y = out.view();
+  std::vector<float> numbers(2 * 6 * 2 * 8, 1);
+  static const std::int64_t kept = 2 * 6 * 2 * 8, fewer = kept - 1, heads[] = {12, 2, 8};
+  const velo_tensor given = view_of(numbers.data(), f32, kept),
+                    few = view_of(numbers.data(), f32, fewer),
+                    half = view_of(numbers.data(), bf16, kept);
+  velo_tensor in_heads = given;
+  in_heads.ndim = 3, in_heads.shape = heads;
+  using args = velo_context_parallel_attention_args;
+  args valid = VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT;
+  valid.group = all.group(0), valid.plan = made.plan;
+  valid.query = &query, valid.key = valid.value = &key, valid.attention_out = &y;
+  valid.given = &given;
+  check_refusals<args>(
+      valid, [&](const args& a) { return velo_context_parallel_attention(all.stream(0), &a); },
+      {{[](args& a) { a.given = nullptr; }, VELO_ERR_NULL, "args.given"},
+       {[&](args& a) { a.given = &few; }, VELO_ERR_SHAPE, "args.given.shape"},
+       {[&](args& a) { a.given = &in_heads; }, VELO_ERR_RANK, "args.given.shape"},
+       {[&](args& a) { a.given = &half; }, VELO_ERR_DTYPE, "args.given.dtype"},
+       {[&](args& a) { a.plan = own.plan; }, VELO_ERR_SHAPE, "args.given.shape"},
+       {[](args& a) { a.plan = nullptr; }, VELO_ERR_SHAPE, "args.given.shape"}});
+  all.require_barrier();
+}
+
 TEST_CASE("the gradient asks for what the forward kept") {
   const local_ranks all(2);
   const attention_case of = case_of(VELO_SEQUENCE_ULYSSES, 2, 12, 4, 2);

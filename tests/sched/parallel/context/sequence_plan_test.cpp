@@ -177,6 +177,27 @@ TEST_CASE("what is kept for the gradient does not travel again") {
   CHECK(sent(kept_blocks::both, content::dk) == 7);
 }
 
+TEST_CASE(
+    "an owner of keys keeps each block in its cache, and a layer that takes them sends none") {
+  using velo::sched::kept_blocks;
+  const sequence_shape of = shape_of(8, {64});
+  sequence_plan plan = velo::sched::plan_rings(of, {1, 2, kept_blocks::both, false, true});
+  const auto sent = [&](const attention_pass& pass, content what) {
+    return std::count_if(pass.messages.begin(), pass.messages.end(),
+                         [&](const auto& m) { return m.what == what; });
+  };
+  CHECK(sent(plan.forward, content::k) == 8 * 7);
+  CHECK(sent(plan.gradient, content::k) == 0);
+  CHECK(sent(plan.gradient, content::v) == 0);
+  velo::sched::give_keys(plan);
+  velo::sched::prove(plan, of);
+  CHECK(plan.given.size() == 2 * 8 * 7);
+  CHECK(plan.forward.messages.empty());
+  CHECK(sent(plan.gradient, content::dk) == 8 * 7);
+  plan.given.pop_back();  // a block that is neither there nor sent
+  CHECK_THROWS_AS(velo::sched::prove(plan, of), velo::core::failure);
+}
+
 TEST_CASE("exchanges of heads send keys again where a rank keeps its own") {
   using velo::sched::kept_blocks;
   for (const bool gathers : {false, true}) {
@@ -231,10 +252,12 @@ TEST_CASE("random plans are proven, and give the results of whole attention") {
       of.all.ends = {sequence}, of.mask = mask.data();
     }
     const bool gathers = random.one_in(3);
-    const sequence_plan plan =
+    sequence_plan plan =
         of.mask != nullptr && random.one_in(2) ? velo::sched::plan_adaptive(of, {u, gathers})
         : random.one_in(4)                     ? velo::sched::plan_all_gather(of)
-                           : velo::sched::plan_rings(of, {u, window, random.pick(kept), gathers});
+                           : velo::sched::plan_rings(of, {u, window, random.pick(kept), gathers,
+                                                          /*keeps_each=*/random.one_in(2)});
+    if (random.one_in(3)) velo::sched::give_keys(plan);
     velo::sched::prove(plan, of);
     const rows_by_place whole = whole_attention(of);
     const rows_by_place results = carried_out_plan(plan, of).run();

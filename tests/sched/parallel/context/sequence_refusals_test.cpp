@@ -90,6 +90,9 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
   refused([](desc& d) { d.kv_gather = 1; }, "desc.kv_gather", "1 where heads are exchanged", "1");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ULYSSES, d.kv_gather = 2; }, "desc.kv_gather",
           "0, or 1", "2");
+  refused([](desc& d) { d.keys = 3; }, "desc.keys", "VELO_SEQUENCE_KEYS_OWN to", "3");
+  refused([](desc& d) { d.keys = -1; }, "desc.keys", "VELO_SEQUENCE_KEYS_OWN to", "-1");
+  refused([](desc& d) { d.reserved = 1; }, "desc.reserved", "0", "1");
   refused([](desc& d) { d.document_count = 1; }, "desc.document_ends", "document_count", "NULL",
           VELO_ERR_NULL);
   static const std::int64_t back[] = {8, 4, 32}, low[] = {8, 31}, high[] = {8, 33};
