@@ -15,11 +15,11 @@ std::int64_t float_bytes(std::int64_t count) {
 
 decoder_layer::decoder_layer(const velo::context& context, const weights& from,
                              const model_settings& m, const layer_layout& at, bool training,
-                             bool keeps_keys)
+                             layer_keys keys)
     : model_(m),
       part_(from.layout().widths),
       type_(dtype_of(from.type())),
-      keeps_keys_(keeps_keys),
+      keys_(keys),
       owns_keys_(at.owns_keys),
       projected_(owns_keys_ ? part_.qkv() : part_.attended()),
       qkv_(context, from, at.qkv, projected_, part_.hidden, training),
@@ -95,12 +95,19 @@ velo::tensor_view decoder_layer::sums(const pass& now, const buffer& of) const {
   const bool is_alone = now.parallel.context.is_alone();
   if (now.documents && is_alone) return {of.floats(), {now.batch.length, part_.heads}};
   if (is_alone) return {of.floats(), {now.batch.sequences, part_.heads, now.batch.length}};
-  const sequence_share::saved& saves = now.share().of(keeps_keys_).saves;
+  const sequence_share::saved& saves = now.share().of(keys_).saves;
   if (now.documents) return {of.floats(), {saves.heads, saves.queries}};
   return {of.floats(), {now.batch.sequences, saves.heads, saves.queries}};
 }
-velo::tensor_view decoder_layer::others(const pass& now, const buffer& kept_keys) const {
-  return {kept_keys.data(), type_, {now.batch.sequences * now.share().of(keeps_keys_).saves.kept}};
+velo::tensor_view decoder_layer::others(const pass& now, const buffer& kept_keys,
+                                        std::int64_t count) const {
+  return {kept_keys.data(), type_, {now.batch.sequences * count}};
+}
+
+// The elements of a sequence that attention of the layer which owns the keys has kept.
+std::int64_t decoder_layer::kept_by_owner(const pass& now) const {
+  if (owns_keys_ || now.parallel.context.is_alone()) return 0;
+  return now.share().of({keys_.cached, VELO_SEQUENCE_KEYS_SHARED}).saves.kept;
 }
 
 // The product of a matrix that is cut along its outputs: of rows of all tensor ranks.
@@ -155,6 +162,16 @@ void decoder_layer::norm(const pass& now, const buffer& x, const velo::tensor_vi
   });
 }
 
+bool decoder_layer::has_shared(const pass& now, const layer_activations& kept) const {
+  return kept.projected && (kept.kept_keys || now.share().of(keys_).saves.kept == 0);
+}
+
+void decoder_layer::make_shared(const pass& now, const buffer& input,
+                                layer_activations& kept) const {
+  make_projected(now, input, kept);
+  if (!has_shared(now, kept)) make_attention(now, input, kept);
+}
+
 // Computes the missing activations up to the output of core attention.
 void decoder_layer::make_attention(const pass& now, const buffer& input,
                                    layer_activations& kept) const {
@@ -184,7 +201,7 @@ void decoder_layer::project_rotated(const pass& now, const buffer& input, const 
 
 void decoder_layer::attend(const pass& now, layer_activations& kept) const {
   const context_parallel& context = now.parallel.context;
-  const sequence_share::saved& saves = now.share().of(keeps_keys_).saves;
+  const sequence_share::saved& saves = now.share().of(keys_).saves;
   const std::int64_t sums = context.is_alone() ? now.room.tokens() * part_.heads
                                                : now.room.sequences * saves.heads * saves.queries;
   now.memory.make(kept.attended, bytes(now, part_.attended()));
@@ -211,7 +228,9 @@ decoder_layer::attention_tensors decoder_layer::attention_of(const pass& now,
           per_head(now, kept.attended),
           sums(now, kept.softmax_max),
           sums(now, kept.softmax_sum),
-          others(now, kept.kept_keys)};
+          others(now, kept.kept_keys, now.share().of(keys_).saves.kept),
+          takes_keys(now) ? others(now, kept.owner->kept_keys, kept_by_owner(now))
+                          : velo::tensor_view()};
 }
 
 void decoder_layer::attend_alone(const pass& now, const layer_activations& kept) const {
@@ -225,11 +244,8 @@ void decoder_layer::attend_alone(const pass& now, const layer_activations& kept)
 
 void decoder_layer::attend_together(const pass& now, const layer_activations& kept) const {
   const attention_tensors of = attention_of(now, kept);
-  auto arguments = velo::context_parallel_attention_args()
-                       .group(now.parallel.context.group())
-                       .plan(now.share().of(keeps_keys_).plan);
-  if (kept.kept_keys) arguments.kept(of.others);
-  velo::context_parallel_attention(now.stream, filled(arguments, of));
+  velo::context_parallel_attention(
+      now.stream, filled_together(now, velo::context_parallel_attention_args(), kept, of));
 }
 
 // Computes the missing activations up to the input of the product `down`.

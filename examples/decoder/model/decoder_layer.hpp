@@ -11,8 +11,10 @@
 //
 // With kv_share some layers project queries alone and attend to the keys and values of the layer
 // before, their owner. They take these rotated: all layers rotate the same positions by the same
-// angles. In the backward pass such a layer leaves the gradient of keys and values to the owner,
-// whose own is added to it before both go back through rotation and projection.
+// angles. Context ranks also take what the owner's attention has kept of other ranks, in both
+// passes, and exchange the rest. In the backward pass such a layer leaves the gradient of keys and
+// values to the owner, whose own is added to it before both go back through rotation and
+// projection.
 #pragma once
 
 #include "examples/decoder/model/activations.hpp"
@@ -24,9 +26,9 @@ namespace decoder {
 
 class decoder_layer {
  public:
-  // keeps_keys: attention keeps other ranks' keys for the gradient, as far as the settings say.
+  // keys: which of other ranks' keys attention keeps for the gradient.
   decoder_layer(const velo::context& context, const weights& from, const model_settings& model,
-                const layer_layout& at, bool training, bool keeps_keys);
+                const layer_layout& at, bool training, layer_keys keys);
 
   void refresh(const velo::stream_ref& stream);
 
@@ -36,9 +38,10 @@ class decoder_layer {
   // Computes `output` from `input` [rows, hidden] and fills `kept`.
   void forward(const pass& now, const buffer& input, layer_activations& kept, buffer& output) const;
 
-  // Computes the missing activations up to the rotated projections: of a layer that owns keys, so
-  // that another can attend to them.
-  void make_projected(const pass& now, const buffer& input, layer_activations& kept) const;
+  // Computes the missing activations that another layer needs to attend to this one's keys: the
+  // rotated projections, and other ranks' keys where attention has kept them.
+  void make_shared(const pass& now, const buffer& input, layer_activations& kept) const;
+  bool has_shared(const pass& now, const layer_activations& kept) const;
 
   // Recomputes the missing buffers of `kept`.
   void restore(const pass& now, const buffer& input, layer_activations& kept) const {
@@ -57,19 +60,33 @@ class decoder_layer {
   void sum_key_gradients(const pass& now) const;
 
  private:
-  // The tensors that both passes of attention read, and `others`, which some layers keep.
+  // The tensors that both passes of attention read, `others`, which some layers keep, and `given`,
+  // which the owner of the keys has kept.
   struct attention_tensors {
-    velo::tensor_view query, key, value, out, max, sum, others;
+    velo::tensor_view query, key, value, out, max, sum, others, given = {};
   };
   attention_tensors attention_of(const pass& now, const layer_activations& kept) const;
-  // Adds all but `others`, and the scale, to the arguments of an operator; `out` and the statistics
-  // are results of the forward pass.
+  // Adds all but `others` and `given`, and the scale, to the arguments of an operator; `out` and
+  // the statistics are results of the forward pass.
   template <class Arguments>
   Arguments filled(Arguments with, const attention_tensors& of) const {
     with.query(of.query).key(of.key).value(of.value).attention_out(of.out);
     with.softmax_max(of.max).softmax_sum(of.sum).scale(model_.attention_scale());
     return with;
   }
+  // The same with those of other ranks' rows, where there are any.
+  template <class Arguments>
+  Arguments filled_together(const pass& now, Arguments with, const layer_activations& kept,
+                            const attention_tensors& of) const {
+    with.group(now.parallel.context.group()).plan(now.share().of(keys_).plan);
+    if (kept.kept_keys) with.kept(of.others);
+    if (takes_keys(now)) with.given(of.given);
+    return filled(std::move(with), of);
+  }
+  // Whether attention reads other ranks' keys in what their owner's has kept.
+  bool takes_keys(const pass& now) const { return kept_by_owner(now) > 0; }
+  std::int64_t kept_by_owner(const pass& now) const;
+  void make_projected(const pass& now, const buffer& input, layer_activations& kept) const;
   void make_attention(const pass& now, const buffer& input, layer_activations& kept) const;
   void attend(const pass& now, layer_activations& kept) const;
   void attend_alone(const pass& now, const layer_activations& kept) const;
@@ -125,12 +142,12 @@ class decoder_layer {
   velo::tensor_view rotated_heads(const pass& now, const buffer& projected) const;
   velo::tensor_view per_head(const pass& now, const buffer& of) const;
   velo::tensor_view sums(const pass& now, const buffer& of) const;
-  velo::tensor_view others(const pass& now, const buffer& kept_keys) const;
+  velo::tensor_view others(const pass& now, const buffer& kept_keys, std::int64_t count) const;
 
   model_settings model_;
   part_widths part_;
   velo_dtype type_;
-  bool keeps_keys_;
+  layer_keys keys_;
   bool owns_keys_;
   std::int64_t projected_;  // width of the projection: of queries, keys and values, or of queries
   linear qkv_, out_, gate_up_, down_;

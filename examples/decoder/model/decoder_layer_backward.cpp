@@ -149,10 +149,9 @@ buffer decoder_layer::attend_backward(const pass& now, layer_activations& kept,
                                      .accumulate(adds))));
     return projected;
   }
-  auto arguments = velo::context_parallel_attention_backward_args();
-  if (kept.kept_keys) arguments.kept(of.others);
-  arguments.group(context.group()).plan(now.share().of(keeps_keys_).plan);
-  velo::context_parallel_attention_backward(now.stream, with_gradients(arguments));
+  velo::context_parallel_attention_backward(
+      now.stream, with_gradients(filled_together(
+                      now, velo::context_parallel_attention_backward_args(), kept, of)));
   if (adds) add_shared(now, kept.shared_gradient, projected);
   kept.shared_gradient = {};
   return projected;

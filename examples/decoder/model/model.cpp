@@ -34,7 +34,7 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
   const weight_layout& at = weights.layout();
   for (std::size_t i = part.first; i < part.last; ++i)
     layers_.emplace_back(context, weights, settings, at.layers[i], training,
-                         parallel_->context.keeps_keys(i));
+                         parallel_->context.keys_of(i));
   const velo::sizes table = {part_.vocab, part_.hidden};
   if (begins_) embedding_ = weights.weight(at.embedding, table);
   if (ends_) {
@@ -241,7 +241,8 @@ bool model::inside_group(std::size_t layer) const {
   return later.has(VELO_RECOMPUTE_FULL) && later.first < static_cast<std::int64_t>(layer);
 }
 
-// Frees what is not saved. The keys of a layer stay until the layer that shares them has read them.
+// Frees what is not saved. The keys of a layer, and what attention has kept of other ranks' keys,
+// stay until the layer that shares them has read them.
 void model::free_layer(activations& of, std::size_t layer, kept what) const {
   const auto free = [&](layer_activations& one) {
     if (what == kept::all)
@@ -252,9 +253,10 @@ void model::free_layer(activations& of, std::size_t layer, kept what) const {
   layer_activations& own = of.layers[layer];
   if (shares_keys(layer)) free(of.layers[layer - 1]);
   if (!shares_keys(layer + 1)) return free(own);
-  buffer keys = std::move(own.projected);
+  buffer keys = std::move(own.projected), of_others = std::move(own.kept_keys);
   free(own);
   own.projected = std::move(keys);
+  own.kept_keys = std::move(of_others);
 }
 
 void model::layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const {

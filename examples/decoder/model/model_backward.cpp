@@ -143,9 +143,9 @@ void model::restore_keys(const pass& now, activations& of, std::size_t layer) co
   const std::size_t owner = layer - 1;
   of.layers[layer].owner = &of.layers[owner];
   bring_back(of, owner);
-  if (of.layers[owner].projected) return;
+  if (layers_[owner].has_shared(now, of.layers[owner])) return;
   restore_input(now, of, owner);
-  layers_[owner].make_projected(now, of.residual[owner], of.layers[owner]);
+  layers_[owner].make_shared(now, of.residual[owner], of.layers[owner]);
 }
 
 void model::layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,

@@ -31,18 +31,21 @@ velo_sequence_cache cache_of(const std::string& kept) {
 }
 
 // The sizes that the operator's outputs have for one sequence.
+// given: the elements that a plan takes from the layer that owns the keys.
 sequence_share::saved saved_by(const member& rank, const velo::sequence_plan& plan,
-                               const velo_dtype& type, std::int64_t rows,
-                               const part_widths& widths) {
+                               const velo_dtype& type, std::int64_t rows, const part_widths& widths,
+                               std::int64_t given) {
   const velo::tensor_view query(nullptr, type, {rows, widths.heads, widths.head_dim});
   const velo::tensor_view key(nullptr, type, {rows, widths.kv_heads, widths.head_dim});
+  const velo::tensor_view kept(nullptr, type, {given});
   velo_shape outputs[4] = {};
   velo::op_infer(rank.context(), "context_parallel_attention",
                  {{"group", rank.attention_ranks().group},
                   {"plan", plan},
                   {"query", query},
                   {"key", key},
-                  {"value", key}},
+                  {"value", key},
+                  {"given", kept}},
                  outputs, 4);
   return {outputs[1].sizes[0], outputs[1].sizes[1], outputs[3].sizes[0]};
 }
@@ -93,7 +96,7 @@ void tensor_parallel::sum_gradients(const velo::stream_ref& stream,
 
 velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths,
                                        const std::vector<std::int64_t>* documents,
-                                       bool keeps_keys) {
+                                       layer_keys keys) {
   const parallel_settings& how = values.parallel;
   velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
   desc.kind = kind_of(how.cp_algorithm);
@@ -110,7 +113,8 @@ velo::sequence_plan make_sequence_plan(const settings& values, const part_widths
   desc.kv_heads = widths.kv_heads;
   desc.head_dim = widths.head_dim;
   desc.element_bytes = values.model.dtype == "f32" ? 4 : 2;
-  desc.kv_cache = keeps_keys ? cache_of(how.cp_kv_cache) : VELO_SEQUENCE_CACHE_NONE;
+  desc.keys = keys.whose;
+  desc.kv_cache = keys.cached ? cache_of(how.cp_kv_cache) : VELO_SEQUENCE_CACHE_NONE;
   desc.kv_gather = how.cp_kv_gather ? 1 : 0;
   return velo::sequence_plan::create(desc);
 }
@@ -137,25 +141,43 @@ sequence_share context_parallel::of_documents(const std::vector<std::int64_t>& e
   return share(ends.back(), &ends);
 }
 
-sequence_share::attention context_parallel::attention(const std::vector<std::int64_t>* documents,
-                                                      bool keeps_keys) const {
-  velo::sequence_plan plan = make_sequence_plan(*values_, widths_, documents, keeps_keys);
-  const std::int64_t rows = sequence_rows(plan, values_->data.sequence, of_->rank).count();
-  const velo_dtype type = dtype_of(type_of(values_->model));
-  const sequence_share::saved saves = saved_by(*rank_, plan, type, rows, widths_);
-  return {std::move(plan), saves};
+layer_keys context_parallel::keys_of(std::size_t layer) const {
+  if (is_alone()) return {};
+  const bool takes = values_->model.shares_keys(layer);
+  const std::size_t owner = takes ? layer - 1 : layer;
+  const bool is_shared = static_cast<std::int64_t>(layer) + 1 < values_->model.layers &&
+                         values_->model.shares_keys(layer + 1);
+  return {static_cast<std::int64_t>(owner) % (values_->parallel.cp_kv_interval + 1) == 0,
+          takes       ? VELO_SEQUENCE_KEYS_GIVEN
+          : is_shared ? VELO_SEQUENCE_KEYS_SHARED
+                      : VELO_SEQUENCE_KEYS_OWN};
+}
+
+// Adds the plan of layers with such keys, unless it is there; an owner's before those that take
+// its keys.
+void context_parallel::add_plan(sequence_share& to, const std::vector<std::int64_t>* documents,
+                                layer_keys keys) const {
+  sequence_share::attention& made = to.of(keys);
+  if (made.plan) return;
+  std::int64_t given = 0;
+  if (keys.whose == VELO_SEQUENCE_KEYS_GIVEN)
+    given = to.of({keys.cached, VELO_SEQUENCE_KEYS_SHARED}).saves.kept;
+  made.plan = make_sequence_plan(*values_, widths_, documents, keys);
+  const std::int64_t rows = sequence_rows(made.plan, values_->data.sequence, of_->rank).count();
+  made.saves = saved_by(*rank_, made.plan, dtype_of(type_of(values_->model)), rows, widths_, given);
 }
 
 sequence_share context_parallel::share(std::int64_t sequence,
                                        const std::vector<std::int64_t>* documents) const {
-  sequence_share::attention keeping = attention(documents, true), other;
-  if (values_->parallel.cp_kv_interval > 0) other = attention(documents, false);
-  held_rows rows = sequence_rows(keeping.plan, sequence, of_->rank);
-  std::vector<held_rows> along_y;
+  sequence_share made{held_rows(sequence), {}, {}};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(values_->model.layers); ++i)
+    add_plan(made, documents, keys_of(i));
+  const velo::sequence_plan& any = made.of(keys_of(0)).plan;
+  made.rows = sequence_rows(any, sequence, of_->rank);
   const std::int64_t y_ranks = values_->parallel.tp_y();
   for (std::int64_t y = 0; y_ranks > 1 && y < y_ranks; ++y)
-    along_y.push_back(sequence_rows(keeping.plan, sequence, of_->rank / y_ranks * y_ranks + y));
-  return {std::move(rows), std::move(keeping), std::move(other), std::move(along_y)};
+    made.along_y.push_back(sequence_rows(any, sequence, of_->rank / y_ranks * y_ranks + y));
+  return made;
 }
 
 std::int64_t sequence_share::all_rows() const {

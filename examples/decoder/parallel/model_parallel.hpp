@@ -10,6 +10,7 @@
 // those along x, and the ranks of attention's plan are both context ranks and ranks along y.
 #pragma once
 
+#include <array>
 #include <vector>
 #include <velo/velo.hpp>
 
@@ -61,12 +62,17 @@ class tensor_parallel {
   mutable std::vector<std::int64_t> counts_;  // elements or rows of each rank, of the last call
 };
 
+// The keys and values of a layer in the plan of its attention.
+struct layer_keys {
+  bool cached = true;  // as the settings say; with kv_share the cache is that of their owner
+  velo_sequence_keys whose = VELO_SEQUENCE_KEYS_OWN;
+};
+
 // The plan that the settings ask for, of attention with these heads: over a window, or over the
-// documents with these ends; of a layer with the settings' cache of keys, or of one without. Throws
-// velo::error where there is none.
+// documents with these ends; of a layer with these keys. Throws velo::error where there is none.
 velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths,
                                        const std::vector<std::int64_t>* documents = nullptr,
-                                       bool keeps_keys = true);
+                                       layer_keys keys = {});
 
 // The rows of a sequence that a context rank holds.
 held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t sequence, std::int64_t rank);
@@ -83,14 +89,21 @@ struct sequence_share {
     saved saves = {};
   };
 
-  held_rows rows;            // in attention
-  attention keeping, other;  // of layers with a cache of keys; of others, if there are any
+  held_rows rows;  // in attention
+  // By the keys of layers, where the model has such: with a cache or without, and whose.
+  std::array<attention, 6> plans = {};
 
   std::vector<held_rows> along_y = {};  // the rows of each rank along y; empty: there is one
 
   // The rows of all of its tensor ranks.
   std::int64_t all_rows() const;
-  const attention& of(bool keeps_keys) const { return keeps_keys ? keeping : other; }
+  attention& of(layer_keys keys) { return plans[place(keys)]; }
+  const attention& of(layer_keys keys) const { return plans[place(keys)]; }
+
+ private:
+  static std::size_t place(layer_keys keys) {
+    return static_cast<std::size_t>((keys.cached ? 3 : 0) + keys.whose);
+  }
 };
 
 class context_parallel {
@@ -104,11 +117,7 @@ class context_parallel {
   // Context ranks alone, over which gradients are averaged.
   int ranks() const { return is_alone() ? 1 : static_cast<int>(values_->parallel.cp); }
   velo_group group() const { return of_->group; }  // in attention
-  // Whether a layer has the cache that the settings ask for; true without one.
-  bool keeps_keys(std::size_t layer) const {
-    return is_alone() ||
-           static_cast<std::int64_t>(layer) % (values_->parallel.cp_kv_interval + 1) == 0;
-  }
+  layer_keys keys_of(std::size_t layer) const;
 
   // The share of each window. Where there are documents it is a whole window, since a rank may have
   // so many rows.
@@ -118,8 +127,8 @@ class context_parallel {
 
  private:
   sequence_share share(std::int64_t sequence, const std::vector<std::int64_t>* documents) const;
-  sequence_share::attention attention(const std::vector<std::int64_t>* documents,
-                                      bool keeps_keys) const;
+  void add_plan(sequence_share& to, const std::vector<std::int64_t>* documents,
+                layer_keys keys) const;
 
   const member* rank_ = nullptr;
   const member::part* of_ = nullptr;

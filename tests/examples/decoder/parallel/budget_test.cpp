@@ -90,6 +90,17 @@ TEST_CASE("the peak of ranks that share matrices or windows is known before they
   require_peak("ulysses that gathers all heads of keys", [&](settings& s) {
     in(s).cp = 2, in(s).cp_algorithm = "ulysses", in(s).cp_kv_gather = true;
   });
+  for (const char* recompute : {"none", "selective", "full"})
+    for (const char* algorithm : {"ring", "ulysses"})
+      require_peak("shared keys between windows", [&](settings& s) {
+        s.model.kv_share = 2, s.model.layers = 4;
+        in(s).cp = 2, in(s).cp_algorithm = algorithm;
+        s.memory.recompute = recompute;
+      });
+  require_peak("shared keys in a cache", [&](settings& s) {
+    s.model.kv_share = 2, s.model.layers = 4;
+    in(s).cp = 4, in(s).cp_kv_cache = "full";
+  });
   require_peak("matrices cut both ways", [&](settings& s) { in(s).tp = 4, in(s).tp_x = 2; });
   require_peak("matrices cut both ways, stages", [&](settings& s) {
     in(s).tp = 2, in(s).tp_x = 1;

@@ -78,13 +78,13 @@ double activations_of(const settings& s, const share& one, double kept) {
   const double layer = one.rows * stream + one.tokens * (between + statistics);
   const double head =
       one.rows * (2 * hidden * element + 4) + one.tokens * (one.vocab * element + 4);
-  return static_cast<double>(s.model.layers) * (layer + kept * element) +
+  return static_cast<double>(s.model.layers) * layer + kept * element +
          layers_with_keys(s.model) * one.tokens * keys + head;
 }
 
 struct measured {
   velo_pool_stats pool;
-  double kept;  // elements of other ranks that attention keeps of a micro-batch, as its plan says
+  double kept;  // elements of other ranks that all layers keep of a micro-batch, as plans say
 };
 
 // Between a forward and a backward pass: counts of what is live are exact with any threads.
@@ -100,9 +100,11 @@ std::vector<measured> measured_on(const settings& s) {
     one.model().forward(rank.stream(), one.activations(), windows);
     one.model().loss(rank.stream(), one.activations(), velo::reduction::mean);
     const decoder::context_parallel context(rank, s, one.weights().layout().widths);
-    all[static_cast<std::size_t>(rank.rank())] = {
-        rank.memory().stats(),
-        static_cast<double>(windows * context.of_window().keeping.saves.kept)};
+    std::int64_t kept = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(s.model.layers); ++i)
+      kept += context.of_window().of(context.keys_of(i)).saves.kept;
+    all[static_cast<std::size_t>(rank.rank())] = {rank.memory().stats(),
+                                                  static_cast<double>(windows * kept)};
     return 0;
   });
   return all;
@@ -141,6 +143,11 @@ TEST_CASE("each rank has the memory of its part of a model") {
          s.parallel.tp = s.parallel.cp = 2, s.parallel.sequence_parallel = true;
          s.parallel.cp_algorithm = "ulysses";
          s.run.zero = true;
+       }},
+      {"shared keys, cp 4 that keeps keys and values", "f32", 4,
+       [](settings& s) {
+         s.model.kv_share = 2;
+         s.parallel.cp = 4, s.parallel.cp_kv_cache = "full";
        }},
       {"shared keys, tp 2, cp 2 by ulysses, that share the optimizer", "bf16", 4,
        [](settings& s) {

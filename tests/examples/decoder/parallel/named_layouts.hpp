@@ -237,6 +237,19 @@ inline const std::vector<layout>& layouts() {
          s.parallel.cp = 4, s.parallel.cp_ulysses = 2, s.parallel.cp_algorithm = "hybrid";
          s.memory.recompute = "uniform", s.memory.recompute_layers = 3;
        }},
+      {"shared keys, cp 4 that keeps keys and values and recomputes core attention", 4,
+       [](settings& s) {
+         s.model.kv_share = 2;
+         s.parallel.cp = 4, s.parallel.cp_kv_cache = "full";
+         s.memory.recompute = "selective";
+       }},
+      {"shared keys, ring of 4 in windows, half a cache, two stages, swapped", 8,
+       [](settings& s) {
+         s.model.kv_share = 2, s.model.layers = 8;
+         s.parallel.cp = 4, s.parallel.cp_window = 2, s.parallel.cp_kv_cache = "half";
+         s.parallel.pp = 2, s.parallel.cp_kv_interval = 2;
+         s.memory.swap_activations = "host";
+       }},
       {"shared keys, cp 3 by all_gather, tp 2 that share saved inputs", 6,
        [](settings& s) {
          s.model.kv_share = 2;
