@@ -106,6 +106,7 @@ class configuration {
   void check_keys() const;
   void check_stages() const;
   void check_sequence_splits() const;
+  void check_shared_splits() const;
   void require_unset(const char* name, const char* why, const char* size = nullptr) const;
   void require_sequence_plan() const;
   void refuse_plan(const std::string& field, const std::string& wanted, std::int64_t heads) const;

@@ -258,9 +258,9 @@ void configuration::check_context_parallel() const {
   const std::string other_rows =
       std::string("is of ranks with as many rows in each step, not with ") +
       (p.cp > 1 ? "cp" : "tp_x") + " and";
-  if (values.data.has_documents() && values.memory.plan)
-    refuse("plan", other_rows.c_str(), "documents");
-  if (values.data.has_documents() && values.memory.memory_budget != 0)
+  const bool are_uneven = values.data.has_documents() && p.sequence_splits == 1;
+  if (are_uneven && values.memory.plan) refuse("plan", other_rows.c_str(), "documents");
+  if (are_uneven && values.memory.memory_budget != 0)
     refuse("memory_budget", other_rows.c_str(), "documents");
   require_sequence_plan();
 }
@@ -371,11 +371,27 @@ void configuration::check_sequence_splits() const {
   if (p.pipeline != "seq1f1b") return require_unset(name, "is of seq1f1b, not with", "pipeline");
   if (p.sequence_splits == 1) refuse(name, "must be 2 or more, with", "pipeline");
   if (p.sequence_splits > values.data.sequence) refuse(name, "must not exceed", "sequence");
-  if (p.cp > 1)
-    refuse("pipeline", "splits the windows that context ranks share, so not with", "cp");
-  if (p.tp_y() > 1)
-    refuse("tp_x", "leaves ranks along y, which share the windows that seq1f1b splits; must be",
-           "tp");
+  if (p.attention_ranks() > 1) check_shared_splits();
+}
+
+// Ranks that share windows have a part of each split.
+void configuration::check_shared_splits() const {
+  const auto& p = values.parallel;
+  if (p.cp_algorithm != "all_gather" && p.cp_algorithm != "ulysses")
+    refuse("cp_algorithm",
+           "sends keys and values between ranks that hold parts of whole windows; all_gather and "
+           "ulysses have splits of windows, and it must be one of them, with",
+           "pipeline");
+  if (p.cp_kv_cache != "none")
+    refuse("cp_kv_cache", "is of whole windows; splits keep keys and values anyway, so not with",
+           "pipeline");
+  const std::int64_t rows = p.sequence_splits * p.attention_ranks();
+  if (values.data.sequence < rows)
+    refuse("sequence",
+           ("must be at least " + std::to_string(rows) +
+            ", a row of each split for each of the ranks that share it, with")
+               .c_str(),
+           "sequence_splits");
 }
 
 void configuration::check_narrow() const {

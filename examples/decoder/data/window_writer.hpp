@@ -23,6 +23,7 @@ class held_rows {
 
   std::int64_t sequence() const { return sequence_; }  // rows of all ranks
   std::int64_t count() const { return count_; }
+  const std::vector<std::int64_t>& runs() const { return runs_; }  // begin and end of each
   // The position in the sequence of each row.
   std::vector<std::int64_t> positions() const;
   // Copies the rows of a sequence; returns the end of the copies.

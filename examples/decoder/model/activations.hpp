@@ -46,14 +46,21 @@ struct packed_documents {
   void fill(const sequence_split& of, std::int64_t windows) {
     ends.clear();
     for (std::int64_t i = 1; i <= windows; ++i) ends.push_back(i * of.sequence());
-    share = {rows_in_windows(of, windows), {}, {}};
-    runs = document_runs_of(of, ends);
+    fill_split(of, windows);
+  }
+  // A split's rows of windows with the documents in `ends`.
+  void fill_split(const sequence_split& of, std::int64_t windows) {
+    share = {rows_in_windows(of.rows, windows), {}, {}};
+    for (const held_rows& each : of.along_y)
+      share.along_y.push_back(rows_in_windows(each, windows));
+    runs.clear();
+    for (const row_run& each : of.runs) runs.push_back(document_runs_of(each, of.sequence(), ends));
   }
 
-  std::vector<std::int64_t> ends;  // in the micro-batch
-  sequence_share share;            // this rank's rows of it, or those of a split
-  document_runs runs;              // of a split
-  buffer positions;                // int32 [rows], in the documents
+  std::vector<std::int64_t> ends;   // in the micro-batch
+  sequence_share share;             // this rank's rows of it, or those of a split
+  std::vector<document_runs> runs;  // of a split, by run of its queries
+  buffer positions;                 // int32 [rows], in the documents
 };
 
 // The state that all calls of a pass share. Buffers are allocated for `room`, which is the batch;
@@ -70,6 +77,10 @@ struct pass {
   const sequence_share& share() const {
     return documents ? documents->share : parallel.context.of_window();
   }
+  // The rows of each rank along y; empty: there is one.
+  const std::vector<held_rows>& along_y() const {
+    return documents == nullptr && split != nullptr ? split->along_y : share().along_y;
+  }
 
   // The rows of the residual stream that this rank has.
   std::int64_t rows() const { return parallel.tensor.rows(batch.all_tokens()); }
@@ -78,10 +89,12 @@ struct pass {
 
 // The rotated keys and values of a micro-batch in a layer, which the splits of its sequences share,
 // and the sums of their gradients: [sequences, rows, 2 kv_heads * head_dim], rows of whole
-// sequences. They exist from the first split's forward pass, and from the last split's backward
-// pass, to the first split's backward pass. Neither is recomputed.
+// sequences, of the heads that this rank has in attention. They exist from the first split's
+// forward pass, and from the last split's backward pass, to the first split's backward pass.
+// Neither is recomputed.
 struct sequence_keys {
   buffer keys, gradients;
+  std::int64_t rows = 0;  // of each sequence, whose keys and values are there
 };
 
 // A layer's activations; an empty one can be recomputed from the layer's input. In the model's
@@ -99,8 +112,8 @@ struct layer_activations {
   // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
   buffer output_gradient, middle_gradient;  // [rows, hidden]
   buffer projected_gradient;                // [tokens, qkv]
-  // Where sequences are split: the keys and values of all splits; `projected` then has queries
-  // alone, [tokens, heads * head_dim].
+  // Where sequences are split: the keys and values of all splits; `projected` then has the queries
+  // of this rank in attention alone, [tokens, heads * head_dim] or those of other ranks, too.
   sequence_keys* of_sequence = nullptr;
   // With kv_share: the layer before, whose keys and values this one attends to; nullptr if it has
   // its own. A layer that has an owner keeps queries alone in `projected`.
@@ -167,14 +180,16 @@ class activations {
   batch_shape largest() const { return largest_; }
   batch_shape batch() const {
     if (documents) return {1, documents->share.rows.count(), documents->share.all_rows()};
-    if (split != nullptr) return {sequences, split->count()};
+    if (split != nullptr) return {sequences, split->count(), split->rows_of_tensor_ranks()};
     return {sequences, largest_.length, largest_.all_length};
   }
 
   // The shape that buffers are allocated for: the batch, which in a dry run is empty.
   batch_shape room(bool is_dry_run) const {
     if (!is_dry_run) return batch();
-    return split != nullptr ? batch_shape{largest_.sequences, split->count()} : largest_;
+    return split != nullptr
+               ? batch_shape{largest_.sequences, split->count(), split->rows_of_tensor_ranks()}
+               : largest_;
   }
 
   // The swapper that holds a layer's activations between its passes, or nullptr. each_kept calls

@@ -92,7 +92,7 @@ velo::tensor_view decoder_layer::per_head(const pass& now, const buffer& of) con
   return {of.data(), type_, {now.batch.sequences, now.batch.length, part_.heads, part_.head_dim}};
 }
 velo::tensor_view decoder_layer::sums(const pass& now, const buffer& of) const {
-  const bool is_alone = now.parallel.context.is_alone();
+  const bool is_alone = !now.parallel.context.has_plan();
   if (now.documents && is_alone) return {of.floats(), {now.batch.length, part_.heads}};
   if (is_alone) return {of.floats(), {now.batch.sequences, part_.heads, now.batch.length}};
   const sequence_share::saved& saves = now.share().of(keys_).saves;
@@ -183,7 +183,8 @@ void decoder_layer::make_projected(const pass& now, const buffer& input,
                                    layer_activations& kept) const {
   if (!kept.attention_input)
     norm(now, input, attention_gain_, kept.attention_input, kept.attention_rstd);
-  if (!kept.projected && now.split != nullptr && owns_keys_)
+  const bool is_exchanged = !now.parallel.context.heads().are_whole();
+  if (!kept.projected && now.split != nullptr && (owns_keys_ || is_exchanged))
     project_split(now, kept);
   else if (!kept.projected)
     now.memory.make(kept.projected, bytes(now, projected_),
@@ -202,8 +203,9 @@ void decoder_layer::project_rotated(const pass& now, const buffer& input, const 
 void decoder_layer::attend(const pass& now, layer_activations& kept) const {
   const context_parallel& context = now.parallel.context;
   const sequence_share::saved& saves = now.share().of(keys_).saves;
-  const std::int64_t sums = context.is_alone() ? now.room.tokens() * part_.heads
-                                               : now.room.sequences * saves.heads * saves.queries;
+  const std::int64_t sums = now.split != nullptr ? sums_of_split(now)
+                            : context.has_plan() ? now.room.sequences * saves.heads * saves.queries
+                                                 : now.room.tokens() * part_.heads;
   now.memory.make(kept.attended, bytes(now, part_.attended()));
   if (saves.kept > 0)
     now.memory.make(kept.kept_keys, now.room.sequences * saves.kept * (type_.bits / 8));

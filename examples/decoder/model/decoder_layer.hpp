@@ -24,6 +24,8 @@
 
 namespace decoder {
 
+class split_tensors;
+
 class decoder_layer {
  public:
   // keys: which of other ranks' keys attention keeps for the gradient.
@@ -96,11 +98,22 @@ class decoder_layer {
   // These serve the rows of a split (decoder_layer_split.cpp).
   void project_split(const pass& now, layer_activations& kept) const;
   void share_keys(const pass& now, const layer_activations& kept, const buffer& qkv) const;
-  attention_tensors attention_of_split(const pass& now, const layer_activations& kept) const;
+  std::int64_t sums_of_split(const pass& now) const;
+  template <class F>
+  void each_call(const pass& now, const split_tensors& at, F&& f) const;
   void attend_split(const pass& now, const layer_activations& kept) const;
   buffer attend_split_backward(const pass& now, const layer_activations& kept,
                                const velo::tensor_view& attended) const;
-  velo::tensor_view keys_so_far(const pass& now, const buffer& of, std::int64_t first) const;
+  void exchange_backward(const pass& now, const split_tensors& at, const layer_activations& kept,
+                         std::byte* dy, const buffer& projected) const;
+  // Attention's outputs and their gradient, and where that of queries goes: `row` elements from one
+  // to the next.
+  struct split_rows {
+    std::byte *out, *dy, *dquery;
+    std::int64_t row;
+  };
+  void add_split_gradients(const pass& now, const split_tensors& at, const layer_activations& kept,
+                           const split_rows& of) const;
 
   void make_feed_forward(const pass& now, const buffer& input, layer_activations& kept) const;
   buffer attend_backward(const pass& now, layer_activations& kept,

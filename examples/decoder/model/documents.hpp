@@ -11,11 +11,17 @@ namespace decoder {
 
 class document_ends {
  public:
-  explicit document_ends(const pass& now) : are_given_(now.documents != nullptr) {
+  // run: of the queries of a split.
+  explicit document_ends(const pass& now, std::size_t run = 0)
+      : are_given_(now.documents != nullptr) {
     if (!are_given_) return;
     const packed_documents& of = *now.documents;
-    queries_ = ints_of(now.split != nullptr ? of.runs.queries : of.ends);
-    keys_ = ints_of(now.split != nullptr ? of.runs.keys : of.ends);
+    if (now.split == nullptr) {
+      queries_ = keys_ = ints_of(of.ends);
+    } else if (run < of.runs.size()) {  // in a dry run there are no rows
+      queries_ = ints_of(of.runs[run].queries);
+      keys_ = ints_of(of.runs[run].keys);
+    }
   }
 
   template <class Arguments>
@@ -38,8 +44,8 @@ class rotation {
  public:
   explicit rotation(const pass& now) : at_positions_(now.documents != nullptr) {
     if (now.split != nullptr && !at_positions_) {
-      cosines_ = now.angles.cosines(now.split->begin, now.split->count());
-      sines_ = now.angles.sines(now.split->begin, now.split->count());
+      cosines_ = now.angles.cosines(now.split->before, now.split->count());
+      sines_ = now.angles.sines(now.split->before, now.split->count());
       return;
     }
     cosines_ = now.angles.cosines(at_positions_);

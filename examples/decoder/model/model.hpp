@@ -95,7 +95,7 @@ class model {
   void warm_up(const velo::stream_ref& stream, activations& of);
 
  private:
-  void zero_keys(activations& of);
+  void zero_keys(const pass& now, activations& of);
   void require_embedding();
   void require_layer(const velo::stream_ref& stream, std::size_t layer);
   void require_head(const velo::stream_ref& stream);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "examples/decoder/model/model.hpp"
+#include "examples/decoder/model/splits/split_tensors.hpp"
 
 namespace decoder {
 namespace {
@@ -42,7 +43,7 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
     embed(now, of);
   else
     std::memset(of.residual[0].data(), 0, static_cast<std::size_t>(of.residual[0].bytes()));
-  zero_keys(of);
+  zero_keys(now, of);
   const auto restore = [&] { layers_[0].restore(now, of.residual[0], of.layers[0]); };
   const auto kept = [&] {
     std::int64_t bytes = 0;
@@ -94,7 +95,7 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
   const auto message = [&](bool given) {
     return given ? buffer::borrowed(zeros.data(), zeros.bytes()) : buffer();
   };
-  zero_keys(of);
+  zero_keys(begin(stream, of), of);
   forward_stage(stream, of, of.largest().sequences, message(!begins_));
   if (ends_) loss(stream, of, velo::reduction::mean);
   backward_stage(stream, of, 1, message(!ends_), false);
@@ -105,11 +106,12 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
 }
 
 // The split that warms up reads keys of earlier splits, which have not run: gives it zeros.
-void model::zero_keys(activations& of) {
+void model::zero_keys(const pass& now, activations& of) {
   if (of.keys == nullptr) return;
-  const std::int64_t row = part_.keys() * (type_.bits / 8);
-  of.keys->front().keys =
-      memory_.keep(of.largest().sequences * of.split->sequence() * row, VELO_PURPOSE_WORKSPACE);
+  const std::int64_t row = split_tensors(now, part_, type_).keys() * (type_.bits / 8);
+  of.keys->front() = {
+      memory_.keep(of.largest().sequences * of.split->sequence() * row, VELO_PURPOSE_WORKSPACE),
+      {}};
 }
 
 }  // namespace decoder

@@ -68,7 +68,7 @@ class all_between {
     const hidden_parallel& hidden = now.parallel.hidden;
     if (hidden.is_alone()) return;
     view_ = room_for_all(now, own, memory_);
-    hidden.gather(now.stream, own, now.share().along_y, now.batch.sequences, view_);
+    hidden.gather(now.stream, own, now.along_y(), now.batch.sequences, view_);
   }
   const velo::tensor_view& view() const { return view_; }
 
@@ -88,7 +88,7 @@ class summed_between {
   void finish() const {
     const hidden_parallel& hidden = now_.parallel.hidden;
     if (hidden.is_alone()) return;
-    hidden.sum(now_.stream, view_, now_.share().along_y, now_.batch.sequences, own_);
+    hidden.sum(now_.stream, view_, now_.along_y(), now_.batch.sequences, own_);
   }
 
  private:

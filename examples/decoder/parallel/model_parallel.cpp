@@ -128,12 +128,23 @@ held_rows sequence_rows(const velo::sequence_plan& plan, std::int64_t sequence, 
 context_parallel::context_parallel(const member& rank, const settings& values,
                                    const part_widths& widths)
     : context_parallel(values.data.sequence) {
+  if (values.parallel.sequence_splits > 1) splits_ = cut_shared_sequence(rank, values, widths);
   if (rank.attention_ranks().ranks == 1) return;
   rank_ = &rank;
   of_ = &rank.attention_ranks();
   values_ = &values;
   widths_ = widths;
-  if (!values.data.has_documents()) window_ = share(values.data.sequence, nullptr);
+  if (!splits_.empty() && values.parallel.cp_algorithm == "ulysses")
+    heads_ = cut_heads(widths.heads, widths.kv_heads, of_->ranks);
+  if (values.data.has_documents()) return;
+  window_ = has_plan() ? share(values.data.sequence, nullptr) : share_of_splits();
+}
+
+sequence_share context_parallel::share_of_splits() const {
+  std::vector<std::int64_t> runs;
+  for (const sequence_split& each : splits_)
+    runs.insert(runs.end(), each.rows.runs().begin(), each.rows.runs().end());
+  return {held_rows(values_->data.sequence, std::move(runs)), {}, {}};
 }
 
 sequence_share context_parallel::of_documents(const std::vector<std::int64_t>& ends) const {
@@ -142,7 +153,7 @@ sequence_share context_parallel::of_documents(const std::vector<std::int64_t>& e
 }
 
 layer_keys context_parallel::keys_of(std::size_t layer) const {
-  if (is_alone()) return {};
+  if (!has_plan()) return {};
   const bool takes = values_->model.shares_keys(layer);
   const std::size_t owner = takes ? layer - 1 : layer;
   const bool is_shared = static_cast<std::int64_t>(layer) + 1 < values_->model.layers &&

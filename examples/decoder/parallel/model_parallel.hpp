@@ -5,9 +5,10 @@
 // matrix cut along its outputs needs the rows of all ranks, and the products of a matrix cut along
 // its inputs are summed over them. Between two such products the rows of the residual stream are
 // whole on each rank, or with sequence parallelism cut between the ranks. Context ranks have the
-// rows that a velo::sequence_plan gives them; attention alone sees those of others. A rank that
-// shares nothing sends nothing. In two dimensions (hidden_parallel.hpp) the tensor ranks here are
-// those along x, and the ranks of attention's plan are both context ranks and ranks along y.
+// rows that a velo::sequence_plan gives them, or where windows are split a part of each split
+// (shared_splits.hpp); attention alone sees those of others. A rank that shares nothing sends
+// nothing. In two dimensions (hidden_parallel.hpp) the tensor ranks here are those along x, and the
+// ranks that share attention are both context ranks and ranks along y.
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@
 
 #include "examples/decoder/data/window_writer.hpp"
 #include "examples/decoder/parallel/hidden_parallel.hpp"
+#include "examples/decoder/parallel/shared_splits.hpp"
 #include "examples/decoder/ranks/member.hpp"
 #include "examples/decoder/weights/layout.hpp"
 
@@ -114,19 +116,25 @@ class context_parallel {
   context_parallel(const member& rank, const settings& values, const part_widths& widths);
 
   bool is_alone() const { return of_ == nullptr; }
+  // Whether attention follows the plan of a share; that of splits does not (split_attention.hpp).
+  bool has_plan() const { return !is_alone() && splits_.empty(); }
   // Context ranks alone, over which gradients are averaged.
   int ranks() const { return is_alone() ? 1 : static_cast<int>(values_->parallel.cp); }
-  velo_group group() const { return of_->group; }  // in attention
+  const velo::group& group() const { return of_->group; }  // in attention
+  int rank() const { return is_alone() ? 0 : of_->rank; }  // in attention
   layer_keys keys_of(std::size_t layer) const;
 
   // The share of each window. Where there are documents it is a whole window, since a rank may have
-  // so many rows.
+  // so many rows. Where there are splits it has the rows of all, split by split.
   const sequence_share& of_window() const { return window_; }
+  const std::vector<sequence_split>& splits() const { return splits_; }  // empty: there are none
+  const head_cuts& heads() const { return heads_; }                      // in splits
   // The share of a micro-batch of documents with these ends.
   sequence_share of_documents(const std::vector<std::int64_t>& ends) const;
 
  private:
   sequence_share share(std::int64_t sequence, const std::vector<std::int64_t>* documents) const;
+  sequence_share share_of_splits() const;
   void add_plan(sequence_share& to, const std::vector<std::int64_t>* documents,
                 layer_keys keys) const;
 
@@ -135,6 +143,8 @@ class context_parallel {
   const settings* values_ = nullptr;
   part_widths widths_ = {};
   sequence_share window_;
+  std::vector<sequence_split> splits_;
+  head_cuts heads_;
 };
 
 struct model_parallel {

@@ -36,7 +36,7 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
   recompute(recompute_by(values.memory));
   cells_.resize(stages_.size() * static_cast<std::size_t>(plan.units()));
   if (plan.splits() > 1)
-    splits_ = {values.data.sequence, plan.splits(), plan.units() / plan.splits(), depths};
+    splits_ = {parallel->context.splits(), plan.units() / plan.splits(), depths};
   for (const velo_action& each : plan.made_again_by(rank.stage())) cell_of(each).again = true;
   if (values.parallel.nanopipe_swap) late_swap_.emplace(rank.context(), rank.memory(), "host", "");
   const bool records = !values.parallel.timeline.empty();
@@ -210,7 +210,7 @@ std::unique_ptr<activations> pipeline::make_work(const stage& at) const {
   const std::int64_t windows = values_.data.batch / rank_.copies();
   const batch_shape largest = splits_.are_whole()
                                   ? batch_shape{windows, share.rows.count(), share.all_rows()}
-                                  : batch_shape{windows, splits_.most_rows()};
+                                  : splits_.largest(windows);
   return std::make_unique<activations>(rank_.memory(),
                                        static_cast<std::int64_t>(layers.last - layers.first),
                                        largest, values_.data.has_documents());

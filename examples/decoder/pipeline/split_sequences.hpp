@@ -5,6 +5,7 @@
 // of sequence_keys, and nothing from the heap in a step.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -17,16 +18,23 @@ class split_sequences {
  public:
   split_sequences() = default;  // sequences are whole
   // layers: of each stage of the rank.
-  split_sequences(std::int64_t sequence, int splits, int microbatches,
+  split_sequences(std::vector<sequence_split> splits, int microbatches,
                   const std::vector<std::size_t>& layers)
-      : splits_(cut_sequence(sequence, splits)),
-        microbatches_(static_cast<std::size_t>(microbatches)) {
+      : splits_(std::move(splits)), microbatches_(static_cast<std::size_t>(microbatches)) {
     for (const std::size_t count : layers)
       for (std::size_t i = 0; i < microbatches_; ++i) keys_.emplace_back(count);
   }
 
   bool are_whole() const { return splits_.empty(); }
-  std::int64_t most_rows() const { return splits_.front().count(); }
+  // The shape of so many windows with the most rows; the first splits have them.
+  batch_shape largest(std::int64_t windows) const {
+    batch_shape most = {windows, 0};
+    for (const sequence_split& each : splits_) {
+      most.length = std::max(most.length, each.count());
+      most.all_length = std::max(most.all_length, each.rows_of_tensor_ranks());
+    }
+    return most;
+  }
 
   // Makes `of` serve a split of a micro-batch at a stage, which is counted among the rank's.
   void assign(std::size_t stage, int microbatch, int split, activations& of) {

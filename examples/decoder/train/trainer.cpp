@@ -381,26 +381,23 @@ void trainer::hand_over(class activations& into) const {
   if (into.documents && writer_.windows() > 0) {
     packed_documents& of = *into.documents;
     of.ends = writer_.ends();
-    if (into.split != nullptr) {
-      of.share.rows = rows_in_windows(*into.split, writer_.windows());
-      of.runs = document_runs_of(*into.split, of.ends);
-    } else {
+    if (into.split != nullptr)
+      of.fill_split(*into.split, writer_.windows());
+    else
       of.share = context.of_documents(of.ends);
-    }
     writer_.copy_positions(of.share.rows, reinterpret_cast<std::int32_t*>(of.positions.data()));
-    copy_symbols(of.share, into);
-    return;
+    return copy_symbols(of.share.rows, of.share.along_y, into);
   }
-  if (into.split != nullptr)
-    return writer_.copy_symbols(into.split->rows, into.inputs(), into.targets());
-  copy_symbols(context.of_window(), into);
+  if (into.split != nullptr) return copy_symbols(into.split->rows, into.split->along_y, into);
+  copy_symbols(context.of_window().rows, context.of_window().along_y, into);
 }
 
-void trainer::copy_symbols(const sequence_share& share, class activations& into) const {
-  if (share.along_y.empty()) return writer_.copy_symbols(share.rows, into.inputs(), into.targets());
+void trainer::copy_symbols(const held_rows& own, const std::vector<held_rows>& along_y,
+                           class activations& into) const {
+  if (along_y.empty()) return writer_.copy_symbols(own, into.inputs(), into.targets());
   std::int32_t* inputs = into.inputs();
-  for (const held_rows& each : share.along_y) inputs = writer_.copy_inputs(each, inputs);
-  writer_.copy_targets(share.rows, into.targets());
+  for (const held_rows& each : along_y) inputs = writer_.copy_inputs(each, inputs);
+  writer_.copy_targets(own, into.targets());
 }
 
 void trainer::write_gradients() {

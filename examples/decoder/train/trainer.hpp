@@ -94,7 +94,8 @@ class trainer {
   void write_batch(std::int64_t micro_batch, class activations& into);
   void write_windows(const window* all, std::int64_t count, class activations& into);
   void hand_over(class activations& into) const;
-  void copy_symbols(const sequence_share& share, class activations& into) const;
+  void copy_symbols(const held_rows& own, const std::vector<held_rows>& along_y,
+                    class activations& into) const;
   double targets_of_micro_batch() const;
   void write_gradients();
   static void give(const std::vector<named_tensor>& all);

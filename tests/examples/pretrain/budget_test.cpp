@@ -61,6 +61,8 @@ TEST_CASE(
       {"--documents", "lines", "--pp", "2", "--accumulation", "2", "--recompute", "norm"},
       {"--documents", "lines", "--pp", "2", "--accumulation", "4", "--pipeline", "seq1f1b",
        "--sequence_splits", "3"},
+      {"--documents", "lines", "--pp", "2", "--accumulation", "4", "--cp", "2", "--cp_algorithm",
+       "all_gather", "--pipeline", "seq1f1b", "--sequence_splits", "3"},
       {"--plan", "true", "--validate_every", "2"},
       {"--plan", "true", "--pp", "2", "--accumulation", "4"},
       {"--tp", "2", "--tp_x", "2"}};

@@ -202,7 +202,14 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   };
   refused_splits({"--sequence", "32", "--sequence_splits", "33"},
                  "sequence_splits = 33 must not exceed sequence = 32");
-  refused_splits({"--sequence_splits", "2", "--cp", "2"}, "so not with cp = 2");
+  refused_splits({"--sequence_splits", "2", "--cp", "2"},
+                 "cp_algorithm = \"ring\" sends keys and values between ranks that hold parts of "
+                 "whole windows; all_gather and ulysses have splits of windows, and it must be one "
+                 "of them, with pipeline = \"seq1f1b\"");
+  refused_splits(
+      {"--sequence_splits", "4", "--sequence", "9", "--cp", "3", "--cp_algorithm", "all_gather"},
+      "sequence = 9 must be at least 12, a row of each split for each of the ranks that "
+      "share it, with sequence_splits = 4");
   refused({"--pp", "2", "--in_advance", "true"}, "is of ripipe, not with pipeline");
   refused({"--pp", "2", "--pipeline", "2f2b"}, "must be one of those that --help lists");
   refused({"--pipeline", "zvb"}, "must be one of those that --help lists; did you mean zbv?");

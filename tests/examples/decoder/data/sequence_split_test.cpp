@@ -27,7 +27,7 @@ TEST_CASE("splits tile a sequence evenly, the first ones with a row more") {
 
 TEST_CASE("the rows of a split in all windows are those of each, one after another") {
   const sequence_split second = cut_sequence(5, 2)[1];
-  const held_rows rows = rows_in_windows(second, 3);
+  const held_rows rows = rows_in_windows(second.rows, 3);
   CHECK(rows.sequence() == 15);
   CHECK(rows.positions() == std::vector<std::int64_t>{3, 4, 8, 9, 13, 14});
 }
@@ -38,10 +38,10 @@ TEST_CASE("runs of documents end a query's keys at its own row and begin them wi
   for (std::int64_t splits = 1; splits <= rows; ++splits)
     for (const sequence_split& each : cut_sequence(rows, splits)) {
       INFO("split " << each.number << " of " << splits);
-      const document_runs runs = document_runs_of(each, ends);
+      const document_runs runs = document_runs_of(each.runs[0], rows, ends);
       REQUIRE(runs.keys.size() == runs.queries.size());
       CHECK(runs.keys.back() == rows * windows);
-      const std::vector<std::int64_t> held = rows_in_windows(each, windows).positions();
+      const std::vector<std::int64_t> held = rows_in_windows(each.rows, windows).positions();
       REQUIRE(runs.queries.back() == static_cast<std::int64_t>(held.size()));
       std::int64_t query = 0, first_key = 0;
       for (std::size_t i = 0; i < runs.keys.size(); ++i) {

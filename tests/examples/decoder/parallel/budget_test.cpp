@@ -127,6 +127,18 @@ TEST_CASE("the peak of ranks with stages is known before they train") {
     s.model.kv_share = 2;
     s.memory.recompute = "full";
   });
+  for (const char* algorithm : {"all_gather", "ulysses"})
+    require_peak((std::string("splits, cp 2 by ") + algorithm).c_str(), [&](settings& s) {
+      in(s).pp = in(s).cp = 2, in(s).cp_algorithm = algorithm;
+      in(s).pipeline = "seq1f1b", in(s).sequence_splits = 5;
+      s.model.kv_heads = 2;
+    });
+  require_peak("splits, matrices cut both ways, shared keys", [&](settings& s) {
+    in(s).pp = 2, in(s).tp = 4, in(s).tp_x = 2, in(s).cp_algorithm = "all_gather";
+    in(s).pipeline = "seq1f1b", in(s).sequence_splits = 3;
+    s.model.kv_share = 2;
+    s.memory.recompute = "full";
+  });
   require_peak("tp 2, pp 2, cp 2", [&](settings& s) {
     in(s).tp = in(s).pp = in(s).cp = 2;
     in(s).sequence_parallel = true;

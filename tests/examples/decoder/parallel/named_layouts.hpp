@@ -171,6 +171,61 @@ inline const std::vector<layout>& layouts() {
          s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 7;
          s.run.zero = true;
        }},
+      {"seq1f1b of 2, 3 uneven splits, cp 2 by all_gather", 4,
+       [](settings& s) {
+         s.parallel.pp = s.parallel.cp = 2, s.parallel.cp_algorithm = "all_gather";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+       }},
+      {"seq1f1b of 2, 3 uneven splits, cp 2 by ulysses that cuts the queries of a head of keys", 4,
+       [](settings& s) {
+         s.parallel.pp = s.parallel.cp = 2, s.parallel.cp_algorithm = "ulysses";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+       }},
+      {"seq1f1b of 2, 4 splits, tp 2 with rows cut, cp 2 by all_gather, all recomputed", 8,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.pp = s.parallel.cp = 2, s.parallel.sequence_parallel = true;
+         s.parallel.cp_algorithm = "all_gather";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 4;
+         s.memory.recompute = "full";
+       }},
+      {"seq1f1b of 2, 2 splits, tp 2, cp 2 by ulysses, tied", 8,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.tp = s.parallel.pp = s.parallel.cp = 2, s.parallel.cp_algorithm = "ulysses";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 2;
+       }},
+      {"seq1f1b of 2, 16 splits of 3 rows and 4, cp 3 by all_gather", 6,
+       [](settings& s) {
+         s.parallel.pp = 2, s.parallel.cp = 3, s.parallel.cp_algorithm = "all_gather";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 16;
+       }},
+      {"seq1f1b of 2, 3 splits, tp 2 by 2, all_gather over y", 8,
+       [](settings& s) {
+         s.parallel.tp = 4, s.parallel.tp_x = s.parallel.pp = 2;
+         s.parallel.cp_algorithm = "all_gather";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+       }},
+      {"documents, seq1f1b of 2, 5 splits, tp 2 by 1, cp 2, ulysses over both", 8,
+       [](settings& s) {
+         s.data.documents = "lines", s.data.sequence = 90;
+         s.parallel.tp = s.parallel.pp = s.parallel.cp = 2, s.parallel.tp_x = 1;
+         s.parallel.cp_algorithm = "ulysses";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 5;
+       }},
+      {"shared keys, documents, seq1f1b of 2, 3 splits, cp 2 by all_gather, two copies", 8,
+       [](settings& s) {
+         s.model.kv_share = 3, s.parallel.noop_layers = "4,5";
+         s.data.documents = "lines", s.data.sequence = 90;
+         s.parallel.pp = s.parallel.cp = 2, s.parallel.cp_algorithm = "all_gather";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+       }},
+      {"shared keys, seq1f1b of 2, 7 splits, cp 4 by ulysses that recomputes groups of 2", 8,
+       [](settings& s) {
+         s.model.kv_share = 2;
+         s.parallel.pp = 2, s.parallel.cp = 4, s.parallel.cp_algorithm = "ulysses";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 7;
+         s.memory.recompute = "uniform", s.memory.recompute_layers = 2;
+       }},
       {"documents, tp 2, pp 2, cp 2", 8,
        [](settings& s) {
          s.data.documents = "lines", s.data.sequence = 90;
