@@ -224,12 +224,16 @@ class enumeration {
     const full_layout open = at_;
     std::vector<full_layout> layouts;
     std::vector<layer_costs> all;
+    std::vector<const full_layout*> names;
     for (const full_layout& one : ways_) {
-      layouts.push_back(laid_out(one));
-      layouts.back().sequence_splits = at_.sequence_splits;
-      all.push_back(layer_costs_of(job_, layouts.back()));
+      full_layout laid = laid_out(one);
+      laid.sequence_splits = open.sequence_splits;
+      if (laid.sequence_splits > 0 && !has_splits(laid)) continue;
+      all.push_back(layer_costs_of(job_, laid));
+      layouts.push_back(laid);
+      names.push_back(&one);
     }
-    for (std::size_t i = 0; i < ways_.size(); ++i) {
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
       at_ = layouts[i];
       costs_ = all[i];
       const std::size_t better = better_than(all, i);
@@ -238,8 +242,29 @@ class enumeration {
       } else {
         reject(VELO_TUNING_REASON_SAME);
         rejected_.back().text =
-            "takes no less time and memory in a layer than " + ways_text(ways_[better]);
+            "takes no less time and memory in a layer than " + ways_text(*names[better]);
       }
+    }
+    at_ = open;
+  }
+
+  static bool has_splits(const full_layout& of) {
+    return of.attention_ranks() == 1 || of.cp_algorithm == VELO_SEQUENCE_ALL_GATHER ||
+           of.cp_algorithm == VELO_SEQUENCE_ULYSSES;
+  }
+  // Ways that seq1f1b has not, whatever the number of splits.
+  void reject_ways_without_splits() {
+    const full_layout open = at_;
+    for (const full_layout& one : ways_) {
+      at_ = laid_out(one);
+      at_.kind = VELO_SCHEDULE_SEQ1F1B;
+      if (has_splits(at_)) continue;
+      reject(VELO_TUNING_REASON_SCHEDULE);
+      rejected_.back().text =
+          core::concat(
+              "seq1f1b splits sequences, and ", cp_algorithm_name(at_.cp_algorithm),
+              " sends keys between parts of whole ones; all_gather and ulysses have splits")
+              .buffer;
     }
     at_ = open;
   }
@@ -283,20 +308,14 @@ class enumeration {
   }
 
   void sequence_splits() {
+    reject_ways_without_splits();
     at_.kind = VELO_SCHEDULE_SEQ1F1B;
-    if (at_.attention_ranks() > 1) {
-      reject(VELO_TUNING_REASON_SCHEDULE);
-      rejected_.back().text = core::concat("seq1f1b splits sequences, whose rows ",
-                                           at_.attention_ranks(), " ranks share already")
-                                  .buffer;
-    } else {
-      for (const std::int32_t count : space_.sequence_splits) {
-        at_.sequence_splits = count;
-        if (job_.training.sequence % sequence_parts(job_.training, at_) == 0)
-          cheapest_ways();
-        else
-          reject(VELO_TUNING_REASON_SEQUENCE);
-      }
+    for (const std::int32_t count : space_.sequence_splits) {
+      at_.sequence_splits = count;
+      if (job_.training.sequence % sequence_parts(job_.training, at_) == 0)
+        cheapest_ways();
+      else
+        reject(VELO_TUNING_REASON_SEQUENCE);
       at_.sequence_splits = 0;
     }
     at_.kind = -1;

@@ -10,8 +10,6 @@
 namespace velo::sched::tune {
 namespace {
 
-constexpr double gradient_element = 4;  // bytes: dk and dv are sums in float32
-
 double triangle(double rows) {
   return rows * (rows + 1) / 2;
 }
@@ -29,7 +27,8 @@ class pricing {
         rows_(of.sequence / of.cp),
         half_(rows_ * of.ulysses / 2),
         first_(static_cast<double>(rows_ * of.ulysses - half_)),
-        second_(static_cast<double>(half_)) {
+        second_(static_cast<double>(half_)),
+        gradient_element_(of.keeps_all_keys ? of.element : 4) {  // else sums in float32
     for (std::int64_t member = 0; member < of.ulysses; ++member) {
       const comm::span heads = comm::uneven_share(of.heads, of.ulysses, member);
       const comm::span keys = head_counts{of.heads, of.kv_heads}.keys_of(heads);
@@ -58,10 +57,17 @@ class pricing {
                          second_ * ranks * first_ + triangle(second_);
     const context_phase keys = {1, 0, rows * key_and_value() * of_.element, context_way::all};
     const context_phase product = {1, heads * cells, 0, context_way::all};
-    const context_phase back = {1, 0, rows * key_and_value() * gradient_element, context_way::all};
+    const context_phase back = {1, 0, rows * key_and_value() * gradient_element_, context_way::all};
     cost_.forward = {keys, product};
     cost_.gradient = {keys, product, back};
     cost_.buffers = keys.bytes + back.bytes;
+    if (!of_.keeps_all_keys) return;
+    cost_.gradient = {product, back};
+    keep_all(static_cast<double>(of_.kv_heads));
+  }
+
+  void keep_all(double heads) {
+    cost_.all_keys = static_cast<double>(of_.sequence) * heads * key_and_value() * of_.element;
   }
 
   // Ulysses, ring and hybrid: an exchange of heads around a ring, either of which may be of one.
@@ -69,7 +75,7 @@ class pricing {
     const double own = most_heads_ * (triangle(first_) + triangle(second_) + first_ * second_);
     const double other = most_heads_ * (first_ + second_) * first_;  // the longer chunk's rank
     const double keys = (first_ + second_) * most_keys_ * key_and_value() * of_.element;
-    const double sums = (first_ + second_) * most_keys_ * key_and_value() * gradient_element;
+    const double sums = (first_ + second_) * most_keys_ * key_and_value() * gradient_element_;
     const auto around = static_cast<double>(ring_);
     const auto add = [](std::vector<context_phase>& to, double steps, double cells, double bytes) {
       if (steps > 0) to.push_back({steps, cells, bytes, context_way::ring});
@@ -87,6 +93,7 @@ class pricing {
 
     // The gradient begins with the block that the forward ended with; a rank has its own block.
     exchange_heads(cost_.gradient, output_gradients());
+    if (of_.keeps_all_keys) exchange_heads(cost_.gradient, outputs());  // kept by rows
     if (ring_ > 1) add(cost_.gradient, 1, other, ring_ > 2 ? keys : 0);
     if (ring_ > 2) {
       add(cost_.gradient, around - 3, other, keys + sums);
@@ -99,6 +106,9 @@ class pricing {
     cost_.buffers = ring_ > 1 ? 2 * (keys + sums) : 0;
     if (of_.ulysses > 1)
       cost_.buffers += most_moved(output_gradients()) + most_moved(input_gradients());
+    if (!of_.keeps_all_keys) return;
+    cost_.kept = 0;  // queries take the place of the rank's own
+    keep_all(most_keys_);
   }
 
   // The bytes that neighbors exchange for a row, by the member that computes the heads. The member
@@ -123,7 +133,7 @@ class pricing {
   }
   head_bytes input_gradients() const {
     return each_head([&](const share& s) {
-      return s.queries * of_.key * of_.element + s.keys * key_and_value() * gradient_element;
+      return s.queries * of_.key * of_.element + s.keys * key_and_value() * gradient_element_;
     });
   }
 
@@ -147,6 +157,7 @@ class pricing {
   const context_shape& of_;
   const std::int64_t ring_, rows_, half_;  // ranks; rows of a rank; of a shorter chunk
   const double first_, second_;
+  const double gradient_element_;  // bytes of an element of dk and dv that travels
   std::vector<share> shares_;
   double most_heads_ = 0, most_keys_ = 0;
   context_cost cost_;

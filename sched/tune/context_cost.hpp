@@ -4,6 +4,7 @@
 // A plan has messages for each pair of ranks, and a search prices thousands of layouts. So the
 // numbers are sums in closed form, of one causal sequence that cp divides, without caches and
 // rings of rings. tests/sched/tune/context_cost_test.cpp holds every step to the plan's own price.
+// Splits of a sequence, which all_gather and ulysses have, keep what plans exchange again.
 // Equal steps are one phase. A step's exchange travels beside what the same step computes.
 // Cost: one pass over the neighbors that exchange heads.
 #pragma once
@@ -22,6 +23,9 @@ struct context_shape {
   std::int64_t sequence, heads, kv_heads;
   double key, value;  // elements of a head: of queries and keys, of values
   double element;     // bytes of an element; gradients of keys and values have 4
+  // The sequence goes through in splits: a rank keeps the keys and values of all rows that its
+  // queries see, and the sums of their gradients, which have `element` bytes, too.
+  bool keeps_all_keys = false;
 };
 
 // The ranks between which a phase exchanges: all, in pairs; neighbors, in pairs; next in a ring.
@@ -36,8 +40,9 @@ struct context_phase {
 
 struct context_cost {
   std::vector<context_phase> forward, gradient;
-  double kept = 0;     // bytes that a rank has from others and keeps for the gradient
-  double buffers = 0;  // bytes that others' rows and parts of their gradients take at a time
+  double kept = 0;      // bytes that a rank has from others and keeps for the gradient
+  double buffers = 0;   // bytes that others' rows and parts of their gradients take at a time
+  double all_keys = 0;  // bytes of the keys and values of all rows, where a rank keeps them
 };
 
 // The number of neighbors where the kind fixes it: cp for ULYSSES, 1 for RING and ALL_GATHER.

@@ -178,10 +178,12 @@ class builder {
   }
 
   // Keys and values exist from a micro-batch's first split to its last, and their gradients back to
-  // the first: more than its splits hold each at a time. Neither is made again.
+  // the first: more than its splits hold each at a time, and where ranks share sequences of more
+  // rows than their own. Neither is made again.
   void share_keys(double columns) {
     keys_bytes_ = inside_ * element_ * columns;
-    cached_.shared = (2 * splits_ - 1) * keys_bytes_;
+    const double of_split = cp_ == 1 ? keys_bytes_ : context_.all_keys;
+    cached_.shared = 2 * splits_ * of_split - keys_bytes_;
   }
 
   double project(double inner, double columns) {
@@ -235,23 +237,25 @@ class builder {
     return layout.cp_algorithm == VELO_SEQUENCE_HYBRID ? layout.cp_ulysses : 1;
   }
 
-  // The price of the plan for all sequences of a micro-batch.
+  // The price of the plan for all sequences of a micro-batch, or for a split of them.
   void share_sequence(const full_layout& layout) {
     context_ = context_cost_of({layout.cp_algorithm, cp_, neighbors_, job_.training.sequence,
                                 m_.heads / x_, static_cast<std::int64_t>(w_.kv_heads), w_.query,
-                                w_.value, element_});
+                                w_.value, element_, splits_ > 1});
+    const double sequences = static_cast<double>(layout.micro_batch) / splits_;
     for (auto* pass : {&context_.forward, &context_.gradient})
       for (context_phase& one : *pass) {
-        one.cells *= layout.micro_batch;
-        one.bytes *= layout.micro_batch;
+        one.cells *= sequences;
+        one.bytes *= sequences;
       }
-    context_.buffers *= layout.micro_batch;
+    context_.buffers *= sequences;
+    context_.all_keys *= sequences;
     use_.cells = cells_of(context_.forward);
     use_.forward_bytes = bytes_of(context_.forward);
     use_.gradient_bytes = bytes_of(context_.gradient);
     use_.forward_exposed = exposed(context_.forward, 1);
     use_.gradient_exposed = exposed(context_.gradient, flash_backward);
-    use_.kept_bytes = context_.kept * layout.micro_batch;
+    use_.kept_bytes = context_.kept * sequences;
   }
 
   // work: of a cell, over the forward's.

@@ -49,6 +49,10 @@ TEST_CASE("pretrain trains with what velo tune prints") {
        {"matrices cut over 2 ranks, 2 by 1", "layers cut over 2 ranks: seq1f1b"}},
       {R"("tp": [1], "cp": [1], "pp": [4], "kind": ["seq1f1b"], "sequence_splits": [8])",
        {"layers cut over 4 ranks: seq1f1b"}},
+      {R"("tp": [1], "cp": [2], "pp": [2], "kind": ["seq1f1b"], "cp_algorithm": ["all_gather"])",
+       {"windows cut over 2 ranks: all_gather", "layers cut over 2 ranks: seq1f1b"}},
+      {R"("tp": [2], "tp_x": [1], "cp": [1], "pp": [2], "kind": ["seq1f1b"])",
+       {"matrices cut over 2 ranks, 1 by 2", "layers cut over 2 ranks: seq1f1b"}},
       {R"("tp": [1], "pp": [1], "cp": [1])", {}}};
   for (const auto& [search, lines] : rows) {
     INFO(search);

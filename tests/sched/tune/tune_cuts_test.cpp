@@ -226,17 +226,50 @@ TEST_CASE("seq1f1b holds P - 1 + S splits on the first rank, and waits less than
   CHECK_THAT(write_rejected(found), Contains("token_rearrange,tp_x,sequence_splits\n"));
 }
 
-TEST_CASE("seq1f1b is rejected where ranks share the rows of sequences, with their number") {
+TEST_CASE("ranks that share splits keep keys of all rows, or of all rows of their heads") {
+  const double own = tokens / 4 / 2 * vectors * 2 * hidden;  // of a split
+  const auto shared_by = [](velo_sequence_kind kind) {
+    full_layout made = layout_of(1, 0, 4);
+    made.cp = 2;
+    made.cp_algorithm = kind;
+    return costs_of(made);
+  };
+  const layer_costs gathered = shared_by(VELO_SEQUENCE_ALL_GATHER),
+                    exchanged = shared_by(VELO_SEQUENCE_ULYSSES);
+  // Keys and values of a sequence but for the split's own, and the gradients of all.
+  CHECK(gathered.dense.shared == 2 * 4 * 2 * own - own);
+  CHECK(exchanged.dense.shared == 2 * 4 * own - own);
+  CHECK(gathered.dense.kept == exchanged.dense.kept);
+  CHECK(gathered.context.kept_bytes == 0);
+  // The other rank's keys and values, and back the sums of this one's gradients.
+  CHECK(gathered.context.forward_bytes == own);
+  CHECK(gathered.context.gradient_bytes == own);
+  // Half of the heads of half of the rows, of queries, keys and values, and of outputs; back of the
+  // outputs and their gradients, and of those of queries, keys and values.
+  CHECK(exchanged.context.forward_bytes == 4 * own / 2 / 2);
+  CHECK(exchanged.context.gradient_bytes == 5 * own / 2 / 2);
+  CHECK(exchanged.context.cells == Approx(gathered.context.cells));
+}
+
+TEST_CASE("seq1f1b has splits that ranks share by all_gather or ulysses, whatever else is faster") {
   wanted one;
-  one.search = R"("tp": [1, 2], "cp": [1, 2], "pp": [2], "tp_x": [0, 1], "kind": ["seq1f1b"])";
-  const tuning found = searched(one.text());
-  for (const plan& each : found.plans) CHECK(each.layout.attention_ranks() == 1);
-  CHECK(!found.plans.empty());
+  const auto split = [&](const char* tensors) {
+    one.search = std::string(tensors) + R"(, "pp": [2], "kind": ["seq1f1b"])";
+    const tuning found = searched(one.text());
+    CHECK(!found.plans.empty());
+    for (const plan& each : found.plans) {
+      CHECK(each.layout.attention_ranks() == 2);
+      CHECK((each.layout.cp_algorithm == VELO_SEQUENCE_ALL_GATHER ||
+             each.layout.cp_algorithm == VELO_SEQUENCE_ULYSSES));
+    }
+    return found;
+  };
+  split(R"("tp": [2], "tp_x": [1], "cp": [1])");
+  const tuning found = split(R"("tp": [1], "cp": [2])");
   const auto texts = texts_of(found, VELO_TUNING_REASON_SCHEDULE);
-  for (const char* ranks : {"2", "4"})
-    CHECK(std::count(texts.begin(), texts.end(),
-                     std::string("seq1f1b splits sequences, whose rows ") + ranks +
-                         " ranks share already") > 0);
+  CHECK(std::count(texts.begin(), texts.end(),
+                   "seq1f1b splits sequences, and ring sends keys between parts of whole ones; "
+                   "all_gather and ulysses have splits") > 0);
 }
 
 TEST_CASE("slices that pay for whole sequences and not for their splits are chosen for each") {
