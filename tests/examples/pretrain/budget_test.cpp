@@ -188,6 +188,7 @@ TEST_CASE("each stage makes again as much as its own budget needs") {
       {"--pipeline", "interleaved", "--vpp", "3"},
       {"--pipeline", "1f1b", "--tp", "2", "--cp", "2", "--plan", "true"},
       {"--pipeline", "seq1f1b", "--sequence_splits", "3", "--tied", "true"},
+      {"--pipeline", "seq1f1b", "--sequence_splits", "3", "--cp", "2", "--cp_algorithm", "ulysses"},
       {"--pipeline", "dualpipe"}};
   for (const std::vector<std::string>& words : pipelines) {
     INFO(words[1] << ", " << words.back());

@@ -255,7 +255,7 @@ TEST_CASE("seq1f1b has splits that ranks share by all_gather or ulysses, whateve
   wanted one;
   const auto split = [&](const char* tensors) {
     one.search = std::string(tensors) + R"(, "pp": [2], "kind": ["seq1f1b"])";
-    const tuning found = searched(one.text());
+    tuning found = searched(one.text());
     CHECK(!found.plans.empty());
     for (const plan& each : found.plans) {
       CHECK(each.layout.attention_ranks() == 2);
