@@ -27,8 +27,8 @@ history::record* history::find(std::uint64_t number) noexcept {
 void history::begin(std::uint64_t number) noexcept {
   record* one = find(number);
   if (one == nullptr) return;
+  if (one->begun == 0 && one->terms.kind.is_collective()) one->sequence = ++sequence_;
   one->begun = core::ticks_now();
-  if (one->terms.kind.is_collective()) one->sequence = ++sequence_;
 }
 
 std::uint64_t history::sequence_of(std::uint64_t number) noexcept {

@@ -27,6 +27,7 @@ class history {
   }
 
   void call(std::uint64_t number, const request& what) noexcept;
+  // A call that begins within another group's may begin again there: the later time counts.
   void begin(std::uint64_t number) noexcept;
   // sequence_of: the sequence number of a call that has begun, or 0. count_another: counts a
   // collective that the group itself runs on all ranks, without a caller.

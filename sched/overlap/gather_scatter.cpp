@@ -243,6 +243,7 @@ void gather_and_continue(problem& p, overlap_kernel::way how, core::execution& o
   const bool sliced = how == overlap_kernel::way::sliced;
   const bool posts =
       sliced && posted_rows::fit(what.in_bytes(), p.gathering.group->relay_slot_bytes());
+  p.scattering.ticket.begun = false;  // begins when it is served, within the gathering's time
   bool gathered = false;
   const auto then = [&](const row_source& rows) {
     gathered = true;
