@@ -110,27 +110,6 @@ std::int64_t decoder_layer::kept_by_owner(const pass& now) const {
   return now.share().of({keys_.cached, VELO_SEQUENCE_KEYS_SHARED}).saves.kept;
 }
 
-// The product of a matrix that is cut along its outputs: of rows of all tensor ranks.
-void decoder_layer::project(const pass& now, const linear& matrix, const velo::tensor_view& x,
-                            const velo::tensor_view& y) const {
-  if (is_cut_one_way(now) && now.parallel.tensor.cuts_rows())
-    return matrix.forward_of_own(now.stream, now.parallel.tensor, x, y);
-  const all_rows all(now, x);
-  const summed_between products(now, y);
-  matrix.forward(now.stream, all.view(), products.view());
-  products.finish();
-}
-
-// The product of a matrix that is cut along its inputs: summed over the tensor ranks.
-void decoder_layer::return_to_stream(const pass& now, const linear& matrix,
-                                     const velo::tensor_view& x, const velo::tensor_view& y) const {
-  if (is_cut_one_way(now)) return matrix.forward_to_own(now.stream, now.parallel.tensor, x, y);
-  const all_between all(now, x);
-  const summed_rows products(now, y);
-  matrix.forward(now.stream, all.view(), products.view());
-  products.finish();
-}
-
 void decoder_layer::forward(const pass& now, const buffer& input, layer_activations& kept,
                             buffer& output) const {
   make_feed_forward(now, input, kept);

@@ -130,17 +130,6 @@ class decoder_layer {
 
   void norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
             buffer& rstd) const;
-  void project(const pass& now, const linear& matrix, const velo::tensor_view& x,
-               const velo::tensor_view& y) const;
-  void return_to_stream(const pass& now, const linear& matrix, const velo::tensor_view& x,
-                        const velo::tensor_view& y) const;
-  struct linear_rows {
-    const velo::tensor_view x, dy, dx;
-  };
-  void project_backward(const pass& now, const linear& matrix, const linear_rows& of, bool deferred,
-                        buffer* spent) const;
-  buffer return_backward(const pass& now, const linear& matrix, const velo::tensor_view& x,
-                         const velo::tensor_view& dy, bool deferred, buffer* spent) const;
 
   std::int64_t stream_bytes(const pass& now) const;
   std::int64_t bytes(const pass& now, std::int64_t width) const;

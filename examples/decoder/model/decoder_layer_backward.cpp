@@ -22,50 +22,6 @@ void decoder_layer::backward(const pass& now, buffer& gradient, const buffer& in
   if (!deferred) kept = {};
 }
 
-// The gradients of `project`, from dy of this rank: dx, and unless `deferred` the matrix's. `spent`
-// is x, freed after its last use, or nullptr.
-void decoder_layer::project_backward(const pass& now, const linear& matrix, const linear_rows& of,
-                                     bool deferred, buffer* spent) const {
-  if (is_cut_one_way(now)) {
-    matrix.backward_of_own(now.stream, now.parallel.tensor, deferred ? nullptr : &of.x, of.dy,
-                           of.dx);
-    if (!deferred && spent != nullptr) *spent = {};
-    return;
-  }
-  const all_between dy(now, of.dy);
-  if (!deferred) {
-    matrix.weight_gradient(now.stream, all_rows(now, of.x).view(), dy.view());
-    if (spent != nullptr) *spent = {};
-  }
-  const summed_rows products(now, of.dx);
-  matrix.input_gradient(now.stream, dy.view(), products.view());
-  products.finish();
-}
-
-// The gradients of `return_to_stream`, in the same way; returns dx, [tokens, width of x].
-buffer decoder_layer::return_backward(const pass& now, const linear& matrix,
-                                      const velo::tensor_view& x, const velo::tensor_view& dy,
-                                      bool deferred, buffer* spent) const {
-  const std::int64_t width = x.size(1);
-  if (is_cut_one_way(now)) {
-    buffer dx = workspace(now, bytes(now, width));
-    matrix.backward_to_own(now.stream, now.parallel.tensor, deferred ? nullptr : &x, dy,
-                           tokens(now, dx, width));
-    if (!deferred && spent != nullptr) *spent = {};
-    return dx;
-  }
-  const all_rows all(now, dy);
-  if (!deferred) {
-    matrix.weight_gradient(now.stream, all_between(now, x).view(), all.view());
-    if (spent != nullptr) *spent = {};
-  }
-  buffer dx = workspace(now, bytes(now, width));
-  const summed_between products(now, tokens(now, dx, width));
-  matrix.input_gradient(now.stream, all.view(), products.view());
-  products.finish();
-  return dx;
-}
-
 // Adds a block's branch to the gradient. `former` takes the gradient as it was before.
 void decoder_layer::add_branch(const pass& now, buffer& gradient, const velo::tensor_view& branch,
                                buffer* former) const {
@@ -82,16 +38,14 @@ void decoder_layer::add_branch(const pass& now, buffer& gradient, const velo::te
 
 void decoder_layer::weight_gradients(const pass& now, layer_activations& kept) const {
   const std::int64_t inner = part_.inner;
-  const auto add = [&](const linear& matrix, const velo::tensor_view& x,
-                       const velo::tensor_view& dy) { matrix.weight_gradient(now.stream, x, dy); };
-  add(down_, all_between(now, tokens(now, kept.gated, inner)).view(),
-      all_rows(now, stream(now, kept.output_gradient)).view());
-  add(gate_up_, all_rows(now, stream(now, kept.feed_forward_input)).view(),
-      all_between(now, tokens(now, kept.gates, 2 * inner)).view());
-  add(out_, all_between(now, tokens(now, kept.attended, part_.attended())).view(),
-      all_rows(now, stream(now, kept.middle_gradient)).view());
-  add(qkv_, all_rows(now, stream(now, kept.attention_input)).view(),
-      all_between(now, tokens(now, kept.projected_gradient, projected_)).view());
+  return_weight_gradient(now, down_, tokens(now, kept.gated, inner),
+                         stream(now, kept.output_gradient));
+  project_weight_gradient(now, gate_up_, stream(now, kept.feed_forward_input),
+                          tokens(now, kept.gates, 2 * inner));
+  return_weight_gradient(now, out_, tokens(now, kept.attended, part_.attended()),
+                         stream(now, kept.middle_gradient));
+  project_weight_gradient(now, qkv_, stream(now, kept.attention_input),
+                          tokens(now, kept.projected_gradient, projected_));
   kept = {};
 }
 

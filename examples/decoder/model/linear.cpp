@@ -32,6 +32,12 @@ class shared_call {
   const velo_ints rows_;
 };
 
+velo::all_gather_matmul_reduce_scatter_args crossed(const linear::crossed_groups& over) {
+  return velo::all_gather_matmul_reduce_scatter_args()
+      .gather_group(over.gather)
+      .scatter_group(over.sum);
+}
+
 }  // namespace
 
 linear::linear(const velo::context& context, const weights& from, std::int64_t offset,
@@ -68,40 +74,58 @@ void linear::weight_gradient(const velo::stream_ref& stream, const velo::tensor_
   }
 }
 
-void linear::forward_of_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
-                            const velo::tensor_view& x, const velo::tensor_view& y) const {
+void linear::forward_cut_outputs(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                                 const velo::tensor_view& x, const velo::tensor_view& y) const {
   const shared_call call(ranks, y.size(0));
   velo::column_parallel_linear(
       stream,
       call.fill(velo::column_parallel_linear_args().x(x).weight(weight_).packed(forward_).y(y)));
 }
 
-void linear::forward_to_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
-                            const velo::tensor_view& x, const velo::tensor_view& y) const {
+void linear::forward_cut_inputs(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                                const velo::tensor_view& x, const velo::tensor_view& y) const {
   const shared_call call(ranks, x.size(0));
   velo::row_parallel_linear(
       stream,
       call.fill(velo::row_parallel_linear_args().x(x).weight(weight_).packed(forward_).y(y)));
 }
 
-void linear::backward_of_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
-                             const velo::tensor_view* x, const velo::tensor_view& dy,
-                             const velo::tensor_view& dx) const {
-  const shared_call call(ranks, dy.size(0));
-  auto arguments = call.fill(
-      velo::column_parallel_linear_backward_args().dy(dy).weight(weight_).packed(backward_).dx(dx));
-  if (x != nullptr) arguments.x(*x).dweight(gradient_).accumulate(true);
-  velo::column_parallel_linear_backward(stream, arguments);
+template <class Arguments>
+Arguments linear::with_results(Arguments arguments, const gradient_rows& of) const {
+  if (of.dx != nullptr) arguments.dx(*of.dx);
+  if (of.x != nullptr) arguments.x(*of.x).dweight(gradient_).accumulate(true);
+  return arguments;
 }
 
-void linear::backward_to_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
-                             const velo::tensor_view* x, const velo::tensor_view& dy,
-                             const velo::tensor_view& dx) const {
-  const shared_call call(ranks, dx.size(0));
+void linear::backward_cut_outputs(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                                  const gradient_rows& of) const {
+  const shared_call call(ranks, of.dy.size(0));
   auto arguments = call.fill(
-      velo::row_parallel_linear_backward_args().dy(dy).weight(weight_).packed(backward_).dx(dx));
-  if (x != nullptr) arguments.x(*x).dweight(gradient_).accumulate(true);
-  velo::row_parallel_linear_backward(stream, arguments);
+      velo::column_parallel_linear_backward_args().dy(of.dy).weight(weight_).packed(backward_));
+  velo::column_parallel_linear_backward(stream, with_results(arguments, of));
+}
+
+void linear::backward_cut_inputs(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                                 const gradient_rows& of) const {
+  const velo::tensor_view& with_all_rows = of.x != nullptr ? *of.x : *of.dx;
+  const shared_call call(ranks, with_all_rows.size(0));
+  auto arguments = call.fill(
+      velo::row_parallel_linear_backward_args().dy(of.dy).weight(weight_).packed(backward_));
+  velo::row_parallel_linear_backward(stream, with_results(arguments, of));
+}
+
+void linear::forward_cut_both(const velo::stream_ref& stream, const crossed_groups& over,
+                              const velo::tensor_view& x, const velo::tensor_view& y) const {
+  velo::all_gather_matmul_reduce_scatter(
+      stream, crossed(over).x(x).weight(weight_).transpose_weight(true).packed(forward_).y(y));
+}
+
+void linear::input_gradient_cut_both(const velo::stream_ref& stream, const crossed_groups& over,
+                                     const velo::tensor_view& dy, const velo::tensor_view& dx,
+                                     const velo::tensor_view* all_dy) const {
+  auto arguments = crossed(over).x(dy).weight(weight_).packed(backward_).y(dx);
+  if (all_dy != nullptr) arguments.gathered(*all_dy);
+  velo::all_gather_matmul_reduce_scatter(stream, arguments);
 }
 
 }  // namespace decoder

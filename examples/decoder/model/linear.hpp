@@ -4,10 +4,11 @@
 // direction; `refresh` packs anew once an optimizer step, and every product of the step uses the
 // packs.
 //
-// Tensor ranks that share a matrix have a part of its outputs or of its inputs each. There the
-// product and the collective beside it are one operator, which overlaps them: x of all ranks is
-// gathered, or the products are summed, and back the other way round. `own` rows are the part that
-// a rank has of the residual stream; without sequence parallelism it has all of them.
+// Tensor ranks that share a matrix have a part of its outputs, of its inputs, or of both. There the
+// product and the collective beside it are one operator, which overlaps them: rows of all ranks are
+// gathered before the product, or the products are summed after it. The gradients take the way
+// back. `own` rows are those that a rank has of the residual stream; without sequence parallelism
+// it has all of them.
 #pragma once
 
 #include <velo/velo.hpp>
@@ -32,21 +33,40 @@ class linear {
   void weight_gradient(const velo::stream_ref& stream, const velo::tensor_view& x,
                        const velo::tensor_view& dy) const;  // dW += dy^T x
 
-  // Of a part of the outputs. y: all rows.
-  void forward_of_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
-                      const velo::tensor_view& x, const velo::tensor_view& y) const;
-  // Of a part of the inputs. x: all rows.
-  void forward_to_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
-                      const velo::tensor_view& x, const velo::tensor_view& y) const;
-  // The gradients of both, the matrix's too where x is given.
-  void backward_of_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
-                       const velo::tensor_view* x, const velo::tensor_view& dy,
-                       const velo::tensor_view& dx) const;
-  void backward_to_own(const velo::stream_ref& stream, const tensor_parallel& ranks,
-                       const velo::tensor_view* x, const velo::tensor_view& dy,
-                       const velo::tensor_view& dx) const;
+  // A matrix of which each rank has a part of the outputs. x, dx: own rows; y, dy: all rows.
+  void forward_cut_outputs(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                           const velo::tensor_view& x, const velo::tensor_view& y) const;
+  // One of which each rank has a part of the inputs. x, dx: all rows; y, dy: own rows.
+  void forward_cut_inputs(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                          const velo::tensor_view& x, const velo::tensor_view& y) const;
+  // Their gradients, the matrix's where x is given, and the input's where dx is.
+  struct gradient_rows {
+    const velo::tensor_view *x, &dy, *dx;
+  };
+  void backward_cut_outputs(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                            const gradient_rows& of) const;
+  void backward_cut_inputs(const velo::stream_ref& stream, const tensor_parallel& ranks,
+                           const gradient_rows& of) const;
+
+  // One that is cut both ways: rows are gathered over a group, and the products are summed over
+  // another, each rank of which gets as many rows of the sum. A group of one rank may be nullptr.
+  struct crossed_groups {
+    velo_group gather, sum;
+  };
+  // x: rows of this rank, of those gathered; y: rows of this rank, of the sum.
+  void forward_cut_both(const velo::stream_ref& stream, const crossed_groups& over,
+                        const velo::tensor_view& x, const velo::tensor_view& y) const;
+  // dy: rows of this rank, of those gathered; dx: rows of this rank, of the sum. `all_dy` receives
+  // the gathered rows, for the matrix's gradient, unless it is nullptr.
+  void input_gradient_cut_both(const velo::stream_ref& stream, const crossed_groups& over,
+                               const velo::tensor_view& dy, const velo::tensor_view& dx,
+                               const velo::tensor_view* all_dy) const;
 
  private:
+  // Adds the gradients that are wanted to the arguments of an operator.
+  template <class Arguments>
+  Arguments with_results(Arguments arguments, const gradient_rows& of) const;
+
   velo::tensor_view weight_, gradient_;
   velo::pack forward_, backward_;
 };

@@ -147,10 +147,7 @@ void model::head_forward(const pass& now, activations& of, bool alone) const {
   now.parallel.hidden.norm(now.stream, {stream(now, of.residual[depth_]), gain_, rstd},
                            stream(now, of.normed), settings_.norm_epsilon);
   of.logits = make(now.room.tokens() * part_.vocab);
-  const all_rows normed(now, stream(now, of.normed));
-  const summed_between products(now, logits(now, of));
-  head_->forward(now.stream, normed.view(), products.view());
-  products.finish();
+  project(now, *head_, stream(now, of.normed), logits(now, of));
   if (alone) {
     of.residual[depth_] = {};
     of.normed = {};

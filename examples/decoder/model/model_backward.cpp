@@ -62,20 +62,19 @@ void model::shared_loss_backward(const pass& now, const activations& of, double 
                       .vocab_size(settings_.vocab));
 }
 
-// Returns the gradient of the last layer's output.
+// Returns the gradient of the last layer's output. Ranks that share the head compute both of its
+// gradients together; one that has it alone computes the weight's first, which frees its input.
 buffer model::head_backward(const pass& now, activations& of, double scale, bool deferred) {
   loss_backward(now, of, scale);
   of.lse = {};
-  if (!deferred) head_gradient(now, of);
+  const bool both = !deferred && (is_cut_one_way(now) || is_cut_evenly(now));
+  if (!deferred && !both) head_gradient(now, of);
   buffer through =
       memory_.take(now.room_of_rows() * part_.hidden * (type_.bits / 8), VELO_PURPOSE_WORKSPACE);
   const velo::tensor_view gradient = stream(now, through);
-  {
-    const all_between dlogits(now, logits(now, of));
-    const summed_rows products(now, gradient);
-    head_->input_gradient(now.stream, dlogits.view(), products.view());
-    products.finish();
-  }
+  project_backward(now, *head_, {stream(now, of.normed), logits(now, of), gradient}, !both,
+                   &of.normed);
+  if (both && of.reducer) of.reducer->head_ready();
   if (!deferred) of.logits = {};
   norm_backward(now, stream(now, of.residual[depth_]), gain_, of.rstd, gradient, gain_gradient_);
   of.residual[depth_] = {};
@@ -84,8 +83,7 @@ buffer model::head_backward(const pass& now, activations& of, double scale, bool
 }
 
 void model::head_gradient(const pass& now, activations& of) const {
-  head_->weight_gradient(now.stream, all_rows(now, stream(now, of.normed)).view(),
-                         all_between(now, logits(now, of)).view());
+  project_weight_gradient(now, *head_, stream(now, of.normed), logits(now, of));
   if (of.reducer) of.reducer->head_ready();
   of.normed = {};
 }

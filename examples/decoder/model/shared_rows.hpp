@@ -4,17 +4,24 @@
 //
 // Where rows are not cut, both are the rank's own tensor, and no memory is taken. Cost: a gather or
 // a sum over the tensor ranks, and a workspace of all rows.
+//
+// The products of the model's matrices (shared_rows.cpp) are one operator with such a collective
+// wherever velo has one; elsewhere these classes stand around a product of the rank alone. Both
+// ways give the same bits.
 #pragma once
 
 #include "examples/decoder/model/activations.hpp"
+#include "examples/decoder/model/linear.hpp"
 
 namespace decoder {
 
-// Whether the operators of `linear` for shared matrices serve: those of matrices that are cut one
-// way. Otherwise the classes below stand around a product of the rank alone.
+// Whether matrices are cut between ranks, and one way alone.
 inline bool is_cut_one_way(const pass& now) {
   return now.parallel.hidden.is_alone() && !now.parallel.tensor.is_alone();
 }
+// Whether matrices are cut both ways and all ranks along y, and all along x, have as many rows.
+// That holds for a whole run or for none of it, so that a dry run takes the memory of the others.
+bool is_cut_evenly(const pass& now);
 
 // A tensor in `memory` for the rows of all tensor ranks, [all tokens, width], of which `own` has
 // this rank's.
@@ -97,5 +104,32 @@ class summed_between {
   buffer memory_;
   velo::tensor_view view_;
 };
+
+// ---- products ----
+//
+// The first matrix of a branch, or the head, leads from the residual stream to the rows between two
+// matrices; the second one leads back. x, dx: rows of this rank before a matrix; y, dy: after it.
+
+void project(const pass& now, const linear& matrix, const velo::tensor_view& x,
+             const velo::tensor_view& y);
+void return_to_stream(const pass& now, const linear& matrix, const velo::tensor_view& x,
+                      const velo::tensor_view& y);
+
+// The gradients of `project`: dx, and unless `deferred` the matrix's. `spent` is the buffer of x,
+// freed after its last use, or nullptr.
+struct linear_rows {
+  const velo::tensor_view x, dy, dx;
+};
+void project_backward(const pass& now, const linear& matrix, const linear_rows& of, bool deferred,
+                      buffer* spent);
+// The gradients of `return_to_stream`, in the same way; returns dx, [tokens, width of x].
+buffer return_backward(const pass& now, const linear& matrix, const velo::tensor_view& x,
+                       const velo::tensor_view& dy, bool deferred, buffer* spent);
+
+// The matrix's gradient alone.
+void project_weight_gradient(const pass& now, const linear& matrix, const velo::tensor_view& x,
+                             const velo::tensor_view& dy);
+void return_weight_gradient(const pass& now, const linear& matrix, const velo::tensor_view& x,
+                            const velo::tensor_view& dy);
 
 }  // namespace decoder

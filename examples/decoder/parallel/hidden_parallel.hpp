@@ -23,8 +23,9 @@
 // This class has the ranks along y; those along x are tensor_parallel's, with rows cut. In one
 // dimension X is tp, and the only rank along y sends nothing. Cost of a first matrix: a gather of R
 // rows over X ranks and a sum of R rows over Y ranks; of a second one the other way round.
-// Source: MindSpeed's --tp-2d; velo::all_gather_matmul_reduce_scatter is one such product, of even
-// parts.
+// Where the parts along y are even, velo::all_gather_matmul_reduce_scatter is such a product, and
+// overlaps the sum with it (shared_rows.hpp).
+// Source: MindSpeed's --tp-2d.
 #pragma once
 
 #include <vector>
@@ -42,6 +43,7 @@ class hidden_parallel {
   explicit hidden_parallel(const member::part& of) : of_(of.ranks == 1 ? nullptr : &of) {}
 
   bool is_alone() const { return of_ == nullptr; }
+  velo_group group() const { return of_ == nullptr ? nullptr : velo_group(of_->group); }
 
   // The norm of rows whose columns are cut, and its gradient: dx from dy, in place, and the gain's,
   // of this rank's rows.
