@@ -21,15 +21,15 @@ std::string scaled_bytes(std::uint64_t bytes) {
 }
 
 void say_peak(console& to, const trainer& of, std::int64_t peak) {
-  const auto layers_with = [&](velo_recompute_kind kind) {
-    return static_cast<int>(of.layers_with(kind));
-  };
+  // All ranks make these calls, in this order.
+  const auto full = static_cast<int>(of.layers_with(VELO_RECOMPUTE_FULL));
+  const auto selective = static_cast<int>(of.layers_with(VELO_RECOMPUTE_SELECTIVE));
+  const auto activation = static_cast<int>(of.layers_with(VELO_RECOMPUTE_ACTIVATION));
+  const auto norm = static_cast<int>(of.layers_with(VELO_RECOMPUTE_NORM));
   to.say("memory %s promised, %s with room for holes; made again: %d layer(s),",
          decoder::scaled_bytes(peak).c_str(), decoder::scaled_bytes(with_margin(peak)).c_str(),
-         layers_with(VELO_RECOMPUTE_FULL));
-  to.say("       attention in %d, gating's output in %d, norms in %d",
-         layers_with(VELO_RECOMPUTE_SELECTIVE), layers_with(VELO_RECOMPUTE_ACTIVATION),
-         layers_with(VELO_RECOMPUTE_NORM));
+         full);
+  to.say("       attention in %d, gating's output in %d, norms in %d", selective, activation, norm);
 }
 
 void say_ranks(console& to, const settings& values, const member& rank) {

@@ -1,9 +1,10 @@
 // A weight with a pack beside it, as the products of a call read it.
 //
-// A pack is of the matrix [k][n] that stands on the right of the product. The weight itself serves
-// where there is no pack, at level 0, and where the pack has the form of another instruction set:
-// ranks need not agree on packs, and both give the same bits. A pack is resolved again when the
-// call runs, since it may have been destroyed since the call was queued.
+// A pack holds the matrix [k][n] on the right of the product. A product reads the weight itself
+// where there is no pack, at level 0, and where the pack has the form of another instruction set
+// than the product's. Both sources give the same bits, so some ranks of a call may have packs and
+// others none. The call resolves its pack when it is queued and again when it runs, since the pack
+// may be destroyed in between.
 #pragma once
 
 #include <optional>

@@ -105,7 +105,8 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
   depth_ = all;
 }
 
-// The split that warms up reads keys of earlier splits, which have not run: gives it zeros.
+// The split that warms up reads keys of earlier splits, which have not run: gives it zeros, which
+// `keep` writes. Other bits could be NaN, and slow its products.
 void model::zero_keys(const pass& now, activations& of) {
   if (of.keys == nullptr) return;
   const std::int64_t row = split_tensors(now, part_, type_).keys() * (type_.bits / 8);

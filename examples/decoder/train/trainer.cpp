@@ -62,7 +62,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       optimizer_(values.optimizer),
       windows_(text, values.data.sequence, values.run.seed),
       writer_(values.data.sequence),
-      recompute_(recompute_of(values.memory, values.model.layers)) {  // of a whole model
+      // of a whole model's layers; the body sets those of stages
+      recompute_(recompute_of(values.memory, values.model.layers)) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   weights_.set_piece(values.run.save_slice);
   if (sharded()) weights_.shard(rank, data_parallel_->own());

@@ -159,3 +159,30 @@ TEST_CASE("the peak of ranks with stages is known before they train") {
                [&](settings& s) { in(s).pp = 2, in(s).post_validation = true; });
   require_peak("shared keys", [&](settings& s) { in(s).pp = 2, s.model.kv_share = 2; });
 }
+
+TEST_CASE("with 1f1b the first of two stages recomputes more within the same budget") {
+  using namespace decoder;
+  settings s = some_model();
+  s.parallel.pp = s.run.ranks = 2;
+  s.memory.recompute = "adaptive";
+  const corpus text = split_text(some_text(60000), 1 << 20);
+  std::vector<std::int64_t> recomputed(2);  // layers with any kind, by rank
+  bool fits = false;
+  on_all_ranks(s, {}, [&](member& rank) {
+    split(rank, s);
+    trainer one(rank, s, text);
+    memory_settings none = s.memory, full = s.memory;
+    none.recompute = "none", full.recompute = "full";
+    const std::int64_t most = one.peak_bytes(none), least = one.peak_bytes(full);
+    const bool has_adapted = one.adapt((most + least) / 2);
+    if (rank.leads()) fits = has_adapted;
+    const std::vector<layer_recompute>& layers = one.recomputed();
+    recomputed[static_cast<std::size_t>(rank.rank())] = std::count_if(
+        layers.begin(), layers.end(), [](const layer_recompute& each) { return each.kinds != 0; });
+    return 0;
+  });
+  CHECK(fits);
+  INFO(recomputed[0] << " and " << recomputed[1] << " of 4 layers");
+  CHECK(recomputed[0] > recomputed[1]);
+  CHECK(recomputed[0] > 0);
+}
