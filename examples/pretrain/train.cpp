@@ -292,15 +292,16 @@ class run {
                  static_cast<long long>(trainer_.steps_done()));
   }
 
+  // All ranks are interrupted together. The checkpoint of a run without a step left is there.
   int leave() {
     end_records();
     save_profile();
-    if (trainer_.steps_done() == first_ && saved_ < 0) {
+    const bool did_steps = trainer_.steps_done() > first_;
+    if (did_steps && saved_ != trainer_.steps_done()) save();
+    if (did_steps || saved_ >= 0 || trainer_.steps_done() >= values_.schedule.steps)
+      console_.say("interrupted; go on with --resume %s", values_.run.out.c_str());
+    else
       console_.say("interrupted before the first step; there was nothing to save");
-      return 128 + signal_;
-    }
-    if (saved_ != trainer_.steps_done()) save();
-    console_.say("interrupted; go on with --resume %s", values_.run.out.c_str());
     rank_.barrier();  // launchers kill the others when a rank has ended
     return 128 + signal_;
   }

@@ -181,6 +181,25 @@ TEST_CASE("a run stopped between validations, and in one, ends with the log of o
   CHECK(get(w / "killed-out/loss.svg") == get(w / "whole-out/loss.svg"));
 }
 
+TEST_CASE("an interrupt of a run without a step left points to its checkpoint and saves nothing") {
+  workplace w;
+  put(w / "text", some_text(3 << 20));  // a validation of a second or more
+  ended(0, w.run({"--validation_bytes", "100000000"}));
+  const std::string trained = get(w / "out/checkpoint/trainer.json");
+  for (const char* ranks : {"1", "2"}) {
+    INFO(ranks << " ranks");
+    child again({"--resume", w / "out", "--ranks", ranks, "--transport", "shm"});
+    again.wait_for("already; --steps asks for more");
+    again.send(SIGINT);
+    const outcome stopped = ended(130, again.finish());
+    CHECK_THAT(stopped.text, Contains("interrupted; go on with --resume " + (w / "out")) &&
+                                 !Contains("nothing to save") && !Contains("saved ") &&
+                                 !Contains(" was ended by") && !Contains("zlib"));
+    CHECK(get(w / "out/checkpoint/trainer.json") == trained);
+  }
+  ended(0, run_program({"--resume", w / "out"}));
+}
+
 TEST_CASE("a folder that was moved is resumed where it is") {
   workplace w;
   REQUIRE(w.run({"--stop_after", "3"}).code == 0);
