@@ -34,6 +34,7 @@ struct trace {
   }
 
   // The first pair of slices of one track that overlap without one holding the other; or "none".
+  // Sets `depth`, the most slices of a track that are open at one time.
   std::string crossing() {
     for (auto& [track, slices] : tracks) {
       std::sort(slices.begin(), slices.end(), [](const slice& a, const slice& b) {
@@ -45,6 +46,7 @@ struct trace {
         if (!open.empty() && each.end > open.back()->end)
           return open.back()->name + ", " + each.name;
         open.push_back(&each);
+        depth = std::max(depth, open.size());
       }
     }
     return "none";
@@ -54,6 +56,7 @@ struct trace {
   std::set<std::int64_t> ranks;
   std::set<std::string> groups;
   bool has_work = false;
+  std::size_t depth = 0;
 
  private:
   struct slice {
@@ -110,7 +113,10 @@ TEST_CASE("the slices of a track nest") {
       layout.emplace_back(each);
     layout.insert(layout.end(), {"--profile", w / "trace"});
     ended(0, w.run(layout));
-    return trace(w / "trace/all.json").crossing();
+    trace all(w / "trace/all.json");
+    const std::string found = all.crossing();
+    CHECK(all.depth >= 2);  // a step holds its operators
+    return found;
   };
   CHECK(crossing({"--tp", "2", "--sequence_parallel", "true"}) == "none");
   CHECK(crossing({"--tp", "4", "--tp_x", "2"}) == "none");

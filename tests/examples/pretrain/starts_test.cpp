@@ -235,8 +235,12 @@ TEST_CASE("a resumed run of fewer steps cuts the warm-up and the profile that it
   const outcome refused =
       ended(1, run_program({"--resume", w / "out", "--steps", "4", "--warmup", "5"}));
   CHECK_THAT(refused.text, Contains("--warmup: warmup = 5 must not exceed steps = 4"));
+  const outcome late =
+      ended(1, run_program({"--resume", w / "out", "--steps", "4", "--profile_end", "9"}));
+  CHECK_THAT(late.text, Contains("--profile_end: profile_end = 9 must not exceed steps = 4"));
   ended(0, run_program({"--resume", w / "out", "--steps", "4"}));
-  CHECK_THAT(get(w / "out/checkpoint/trainer.json"), Contains("\"warmup\": 4"));
+  const std::string cut = get(w / "out/checkpoint/trainer.json");
+  CHECK_THAT(cut, Contains("\"warmup\": 4") && Contains("\"profile_end\": 4"));
 }
 
 TEST_CASE("what a killed save left half written is removed at the next start") {

@@ -58,6 +58,15 @@ class calls {
   std::deque<overlap_call> each_;
 };
 
+// The packs still have the weights that are cleared here: the results show which of them are read.
+void check_weights_are_read(calls& plain, calls& packed) {
+  plain.clear_weights();
+  packed.clear_weights();
+  plain.run();
+  packed.run();
+  CHECK(packed.same_bits(plain));
+}
+
 }  // namespace
 
 TEST_CASE("with packs of their weights the calls have the same bits and read no weight") {
@@ -96,23 +105,42 @@ TEST_CASE("without a group a rank multiplies by its pack alone") {
   }
 }
 
-TEST_CASE("a pack of another form, or at level 0, leaves a call to the weight") {
+TEST_CASE("at level 0 a call is left to the weight") {
+  const two_groups all(2);
+  set_all(all.ranks, "level", "0");
+  for (const overlap_kind how : overlap_kinds) {
+    calls plain(all, how, f32, false), packed(all, how, f32, false);
+    packed.pack_all();
+    plain.run();
+    packed.run();
+    INFO(name_of(how));
+    CHECK(packed.same_bits(plain));
+    check_weights_are_read(plain, packed);
+  }
+}
+
+TEST_CASE("a pack of another form leaves a call to the weight") {
   const two_groups all(2);
   const char* origin = nullptr;
   REQUIRE(velo_config_get(all.ranks.context(0), "isa", nullptr, 0, nullptr, &origin) == VELO_OK);
-  const bool is_isa_given = std::string(origin) == "environment";
+  if (std::string(origin) == "environment") {
+    WARN("not tested: the environment sets the isa");
+    return;
+  }
   for (const overlap_kind how : overlap_kinds) {
-    calls plain(all, how, f32, false), packed(all, how, f32, false);
-    if (!is_isa_given) set_all(all.ranks, "isa", "avx2");
+    calls plain(all, how, bf16, false), packed(all, how, bf16, false);
+    set_all(all.ranks, "isa", "avx2");
     packed.pack_all();
-    if (!is_isa_given) set_all(all.ranks, "isa", "amx");
-    for (const char* level : {"0", "2"}) {
-      set_all(all.ranks, "level", level);
-      plain.run();
-      packed.run();
-      INFO(name_of(how) << ", level " << level);
-      CHECK(packed.same_bits(plain));
+    set_all(all.ranks, "isa", "amx");
+    if (!has_another_form(all.ranks.context(0), packed.of(0).packed, bf16, 40, 100)) {
+      WARN("not tested: this processor's products have one form");
+      return;
     }
+    plain.run();
+    packed.run();
+    INFO(name_of(how));
+    CHECK(packed.same_bits(plain));
+    check_weights_are_read(plain, packed);
   }
 }
 

@@ -1,6 +1,7 @@
 // Packs of a weight beside it, and packs that do not fit it.
 #pragma once
 
+#include "tests/sched/overlap/matrices.hpp"
 #include "tests/tensors.hpp"
 
 namespace velo::testing {
@@ -17,6 +18,21 @@ inline velo_pack make_pack(velo_context context, velo_dtype dtype, std::int64_t 
 inline velo_pack make_pack(velo_context context, const velo_tensor& weight, bool transposed) {
   return make_pack(context, weight.dtype, weight.shape[transposed ? 1 : 0],
                    weight.shape[transposed ? 0 : 1], transposed);
+}
+
+// Whether kernels of the context's instruction set pass over a pack [k, n] for its form.
+inline bool has_another_form(velo_context context, velo_pack packed, velo_dtype dtype,
+                             std::int64_t k, std::int64_t n) {
+  const matrix x(dtype, {4, k}, 1), y(dtype, {4, n});
+  const velo_tensor from = x.view(), to = y.view();
+  velo_named_value values[3] = {};
+  values[0].name = "a", values[0].value.kind = VELO_VALUE_TENSOR, values[0].value.as.tensor = &from;
+  values[1].name = "c", values[1].value.kind = VELO_VALUE_TENSOR, values[1].value.as.tensor = &to;
+  values[2].name = "packed", values[2].value.kind = VELO_VALUE_HANDLE;
+  values[2].value.as.p = packed;
+  char text[2048] = "";
+  REQUIRE(velo_op_explain(context, "matmul", values, 3, text, sizeof text, nullptr) == VELO_OK);
+  return std::string(text).find("another instruction set") != std::string::npos;
 }
 
 // Packs in place of one of float32, [k, n].
