@@ -9,11 +9,12 @@
 // on one rank: parallel/attention_rows.cpp. Shapes: rows of all, heads of queries : of keys,
 // elements of a head, kind of plan. The loss of cut classes takes turns with that of all classes on
 // one rank: parallel/loss_rows.cpp. Shapes: tokens, classes of all ranks, where the logits lie.
-// Linear layers take turns with their composition: parallel/linear_rows.cpp. So do rows of a cut
-// table: parallel/embedding_rows.cpp; shapes: tokens, elements of a row, where y lies. Norms of a
-// cut hidden dimension take turns with norms of whole rows: parallel/norm_rows.cpp. Ranks are
-// threads (local) and processes (shm). A filter is a part of "operator type shape by", of attention
-// without the kind. Goals: goals.json, parallel.
+// Linear layers take turns with their composition: parallel/linear_rows.cpp, and pairs of them with
+// packed weights: parallel/packed_pair_rows.cpp. So do rows of a cut table:
+// parallel/embedding_rows.cpp; shapes: tokens, elements of a row, where y lies. Norms of a cut
+// hidden dimension take turns with norms of whole rows: parallel/norm_rows.cpp. Ranks are threads
+// (local) and processes (shm). A filter is a part of "operator type shape by", of attention without
+// the kind. Goals: goals.json, parallel.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -151,8 +152,9 @@ int run(int argc, char** argv) {
     results.push_back(made);
     set.json ? print_json(stdout, made) : print(made, rounds);
   };
-  for (const auto measure : {measure_exchanges, measure_attention, measure_losses,
-                             measure_embeddings, measure_linears, measure_norms})
+  for (const auto measure :
+       {measure_exchanges, measure_attention, measure_losses, measure_embeddings, measure_linears,
+        measure_packed_pairs, measure_norms})
     if (!measure(set, all, take)) return 2;
   print_transit("after the rows");
   return judge_pairs("parallel", results, set.json);

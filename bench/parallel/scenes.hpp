@@ -17,6 +17,8 @@ bool measure_attention(const pair_options& set, board& all, const row_taker& tak
 bool measure_losses(const pair_options& set, board& all, const row_taker& take);
 // Linear layers that are cut between two ranks; the same.
 bool measure_linears(const pair_options& set, board& all, const row_taker& take);
+// A pair of such layers with packs of their weights; the same.
+bool measure_packed_pairs(const pair_options& set, board& all, const row_taker& take);
 // Rows of a table that is cut between two ranks; the same.
 bool measure_embeddings(const pair_options& set, board& all, const row_taker& take);
 // Norms of a hidden dimension that is cut between two ranks; the same.
