@@ -117,13 +117,17 @@ typedef struct velo_context_parallel_attention_args {
                                      * decide; the same on all ranks of group */
   const velo_ints* dropout_extents; /* in, or NULL: 2 values, B and N of the whole; by default
                                      * the call's own */
+  const velo_tensor* given;         /* in, or NULL; float32 | bfloat16 | float16: [n], dtype of
+                                     * query: kept of the call of the layer that owns the keys,
+                                     * which had the plan of KEYS_SHARED; where this plan is of
+                                     * KEYS_GIVEN and takes any */
 } velo_context_parallel_attention_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT \
   { \
     sizeof(velo_context_parallel_attention_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0, 0, 1.0, 0, \
-    0, 0, 0 \
+    0, 0, 0, 0 \
   }
 
 /* `attention_out = softmax(scale * query @ key^T) @ value`.
@@ -207,13 +211,15 @@ typedef struct velo_context_parallel_attention_backward_args {
                                      * decide; the same on all ranks of group */
   const velo_ints* dropout_extents; /* in, or NULL: 2 values, B and N of the whole; by default
                                      * the call's own */
+  const velo_tensor* given;         /* in, or NULL; float32 | bfloat16 | float16: as in the
+                                     * forward pass */
 } velo_context_parallel_attention_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CONTEXT_PARALLEL_ATTENTION_BACKWARD_ARGS_INIT \
   { \
     sizeof(velo_context_parallel_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 1.0, 0, 0, 1.0, 0, 0, 0, 0 \
+    0, 1.0, 0, 0, 1.0, 0, 0, 0, 0, 0 \
   }
 
 /* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;

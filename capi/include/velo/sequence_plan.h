@@ -122,7 +122,8 @@ typedef struct velo_sequence_desc {
   int64_t kv_interval;          /* layers without a cache between two with one: layer l has one
                                    where l mod (kv_interval + 1) is 0 */
   int64_t layers;               /* layers of the model, more than kv_interval */
-  int64_t layer;                /* the layer whose plan this is, below layers */
+  int64_t layer;                /* the layer whose plan this is, below layers; the owner's where
+                                   keys are GIVEN */
   int64_t kv_gather;            /* where heads are exchanged: 1 = a rank gets all key heads; 0 =
                                    those that its query heads need */
   velo_sequence_keys keys;      /* whose the keys and values are */

@@ -2164,6 +2164,8 @@ class velo_dropout_add_rms_norm_args(Sized):
         ("offset", c_int64),  # upper half of its counter, as `dropout` has it
         ("epsilon", c_double),  # added to the mean square; a finite number
         ("residual_in_fp32", c_int64),  # 1 makes pre_norm float32; without a residual only
+        ("dropout_origin", POINTER(velo_ints)),  # a value for each dimension of x: where x begins in the whole, whose indices decide
+        ("dropout_extents", POINTER(velo_ints)),  # the sizes of the whole; by default those of x
     ]
     _defaults_ = {"epsilon": 1e-05}
     _numbers_ = ("p", "seed", "offset", "epsilon")
@@ -2191,6 +2193,8 @@ class velo_dropout_add_rms_norm_backward_args(Sized):
         ("seed", c_int64),  # that of the forward call
         ("offset", c_int64),  # that of the forward call
         ("accumulate", c_int64),  # 1 adds to the gradients of gains and scales instead of writing them
+        ("dropout_origin", POINTER(velo_ints)),  # that of the forward call
+        ("dropout_extents", POINTER(velo_ints)),  # those of the forward call
     ]
     _numbers_ = ("p", "seed", "offset")
 
@@ -2216,6 +2220,8 @@ class velo_dropout_add_layer_norm_args(Sized):
         ("offset", c_int64),  # upper half of its counter, as `dropout` has it
         ("epsilon", c_double),  # added to the mean square; a finite number
         ("residual_in_fp32", c_int64),  # 1 makes pre_norm float32; without a residual only
+        ("dropout_origin", POINTER(velo_ints)),  # a value for each dimension of x: where x begins in the whole, whose indices decide
+        ("dropout_extents", POINTER(velo_ints)),  # the sizes of the whole; by default those of x
     ]
     _defaults_ = {"epsilon": 1e-05}
     _numbers_ = ("p", "seed", "offset", "epsilon")
@@ -2245,6 +2251,8 @@ class velo_dropout_add_layer_norm_backward_args(Sized):
         ("seed", c_int64),  # that of the forward call
         ("offset", c_int64),  # that of the forward call
         ("accumulate", c_int64),  # 1 adds to the gradients of gains and scales instead of writing them
+        ("dropout_origin", POINTER(velo_ints)),  # that of the forward call
+        ("dropout_extents", POINTER(velo_ints)),  # those of the forward call
     ]
     _numbers_ = ("p", "seed", "offset")
 
@@ -3268,6 +3276,8 @@ class velo_dropout_args(Sized):
         ("p", c_double),  # probability of dropping an element; 1 drops all
         ("seed", c_int64),  # key of the generator, modulo 2^64
         ("offset", c_int64),  # upper half of its counter: another for each call that shares the seed
+        ("dropout_origin", POINTER(velo_ints)),  # a value for each dimension of x: where x begins in the whole, whose indices decide
+        ("dropout_extents", POINTER(velo_ints)),  # the sizes of the whole; by default those of x
     ]
     _defaults_ = {"p": 0.5}
     _numbers_ = ("p", "seed", "offset")
@@ -3283,6 +3293,8 @@ class velo_dropout_backward_args(Sized):
         ("p", c_double),  # that of the forward call
         ("seed", c_int64),  # that of the forward call
         ("offset", c_int64),  # that of the forward call
+        ("dropout_origin", POINTER(velo_ints)),  # that of the forward call
+        ("dropout_extents", POINTER(velo_ints)),  # those of the forward call
     ]
     _defaults_ = {"p": 0.5}
     _numbers_ = ("p", "seed", "offset")
@@ -3325,7 +3337,7 @@ class velo_matmul_all_reduce_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
-        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3342,7 +3354,7 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
-        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3360,7 +3372,7 @@ class velo_all_gather_matmul_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; NULL = 0
-        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3379,7 +3391,7 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give the same; NULL = 0
-        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3775,9 +3787,11 @@ class velo_context_parallel_attention_args(Sized):
         ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
         ("alibi_slopes", POINTER(velo_tensor)),  # [N]: a score gets -slope * |i - j| for rows i and j of the sequence
         ("alibi_root", c_int64),  # 1: -slope * sqrt(|i - j|)
-        ("keep_prob", c_double),  # share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the indices of the whole [B, N, sequence, sequence], so that no cut changes it
+        ("keep_prob", c_double),  # share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the indices of the whole [B, N, sequence, sequence], so that no cut changes it: ranks that have some heads or sequences give dropout_origin
         ("seed", c_int64),  # of dropout, as the operator dropout has it
         ("offset", c_int64),  # of dropout
+        ("dropout_origin", POINTER(velo_ints)),  # 2 values: where the call's [B, N] begins in the whole [B, N, sequence, sequence], whose indices decide; the same on all ranks of group
+        ("dropout_extents", POINTER(velo_ints)),  # 2 values, B and N of the whole; by default the call's own
         ("given", POINTER(velo_tensor)),  # [n], dtype of query: kept of the call of the layer that owns the keys, which had the plan of KEYS_SHARED; where this plan is of KEYS_GIVEN and takes any
     ]
     _defaults_ = {"scale": 1.0, "keep_prob": 1.0}
@@ -3805,9 +3819,11 @@ class velo_context_parallel_attention_backward_args(Sized):
         ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
         ("alibi_slopes", POINTER(velo_tensor)),  # [N]: a score gets -slope * |i - j| for rows i and j of the sequence
         ("alibi_root", c_int64),  # 1: -slope * sqrt(|i - j|)
-        ("keep_prob", c_double),  # share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the indices of the whole [B, N, sequence, sequence], so that no cut changes it
+        ("keep_prob", c_double),  # share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the indices of the whole [B, N, sequence, sequence], so that no cut changes it: ranks that have some heads or sequences give dropout_origin
         ("seed", c_int64),  # of dropout, as the operator dropout has it
         ("offset", c_int64),  # of dropout
+        ("dropout_origin", POINTER(velo_ints)),  # 2 values: where the call's [B, N] begins in the whole [B, N, sequence, sequence], whose indices decide; the same on all ranks of group
+        ("dropout_extents", POINTER(velo_ints)),  # 2 values, B and N of the whole; by default the call's own
         ("given", POINTER(velo_tensor)),  # as in the forward pass
     ]
     _defaults_ = {"scale": 1.0, "keep_prob": 1.0}

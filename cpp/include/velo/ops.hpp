@@ -187,6 +187,12 @@ struct dropout_add_rms_norm_args : velo_dropout_add_rms_norm_args {
   self& epsilon(double value) { return base::epsilon = value, *this; }
   // 1 makes pre_norm float32; without a residual only
   self& residual_in_fp32(bool value) { return base::residual_in_fp32 = value, *this; }
+  // a value for each dimension of x: where x begins in the whole, whose indices decide
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // the sizes of the whole; by default those of x
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
 };
 
 inline outcome<> dropout_add_rms_norm(stream_ref stream, const dropout_add_rms_norm_args& args) {
@@ -244,6 +250,12 @@ struct dropout_add_rms_norm_backward_args : velo_dropout_add_rms_norm_backward_a
   self& offset(std::int64_t value) { return base::offset = value, *this; }
   // 1 adds to the gradients of gains and scales instead of writing them
   self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // that of the forward call
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // those of the forward call
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
 };
 
 inline outcome<> dropout_add_rms_norm_backward(stream_ref stream,
@@ -299,6 +311,12 @@ struct dropout_add_layer_norm_args : velo_dropout_add_layer_norm_args {
   self& epsilon(double value) { return base::epsilon = value, *this; }
   // 1 makes pre_norm float32; without a residual only
   self& residual_in_fp32(bool value) { return base::residual_in_fp32 = value, *this; }
+  // a value for each dimension of x: where x begins in the whole, whose indices decide
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // the sizes of the whole; by default those of x
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
 };
 
 inline outcome<> dropout_add_layer_norm(stream_ref stream,
@@ -362,6 +380,12 @@ struct dropout_add_layer_norm_backward_args : velo_dropout_add_layer_norm_backwa
   self& offset(std::int64_t value) { return base::offset = value, *this; }
   // 1 adds to the gradients of gains and scales instead of writing them
   self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // that of the forward call
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // those of the forward call
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
 };
 
 inline outcome<> dropout_add_layer_norm_backward(stream_ref stream,
@@ -2543,6 +2567,12 @@ struct dropout_args : velo_dropout_args {
   self& seed(std::int64_t value) { return base::seed = value, *this; }
   // upper half of its counter: another for each call that shares the seed
   self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // a value for each dimension of x: where x begins in the whole, whose indices decide
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // the sizes of the whole; by default those of x
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
 };
 
 inline outcome<> dropout(stream_ref stream, const dropout_args& args) {
@@ -2565,6 +2595,12 @@ struct dropout_backward_args : velo_dropout_backward_args {
   self& seed(std::int64_t value) { return base::seed = value, *this; }
   // that of the forward call
   self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // that of the forward call
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // those of the forward call
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
 };
 
 inline outcome<> dropout_backward(stream_ref stream, const dropout_backward_args& args) {
@@ -2633,8 +2669,7 @@ struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
   // NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
-  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
@@ -2666,8 +2701,7 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   // NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
-  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
@@ -2701,8 +2735,7 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   // [n], float32 or the dtype of x; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
-  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
@@ -2739,8 +2772,7 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   // the same; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // a pack of op(weight), [k, n], beside weight: products read the pack where it has the form of
-  // their instruction set, and weight elsewhere; NULL: each call packs anew
+  // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
@@ -3555,12 +3587,20 @@ struct context_parallel_attention_args : velo_context_parallel_attention_args {
   // 1: -slope * sqrt(|i - j|)
   self& alibi_root(bool value) { return base::alibi_root = value, *this; }
   // share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the
-  // indices of the whole [B, N, sequence, sequence], so that no cut changes it
+  // indices of the whole [B, N, sequence, sequence], so that no cut changes it: ranks that have
+  // some heads or sequences give dropout_origin
   self& keep_prob(double value) { return base::keep_prob = value, *this; }
   // of dropout, as the operator dropout has it
   self& seed(std::int64_t value) { return base::seed = value, *this; }
   // of dropout
   self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // 2 values: where the call's [B, N] begins in the whole [B, N, sequence, sequence], whose indices
+  // decide; the same on all ranks of group
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // 2 values, B and N of the whole; by default the call's own
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
   // [n], dtype of query: kept of the call of the layer that owns the keys, which had the plan of
   // KEYS_SHARED; where this plan is of KEYS_GIVEN and takes any
   self& given(const velo_tensor& value) { return base::given = &value, *this; }
@@ -3617,12 +3657,20 @@ struct context_parallel_attention_backward_args : velo_context_parallel_attentio
   // 1: -slope * sqrt(|i - j|)
   self& alibi_root(bool value) { return base::alibi_root = value, *this; }
   // share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the
-  // indices of the whole [B, N, sequence, sequence], so that no cut changes it
+  // indices of the whole [B, N, sequence, sequence], so that no cut changes it: ranks that have
+  // some heads or sequences give dropout_origin
   self& keep_prob(double value) { return base::keep_prob = value, *this; }
   // of dropout, as the operator dropout has it
   self& seed(std::int64_t value) { return base::seed = value, *this; }
   // of dropout
   self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // 2 values: where the call's [B, N] begins in the whole [B, N, sequence, sequence], whose indices
+  // decide; the same on all ranks of group
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // 2 values, B and N of the whole; by default the call's own
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
   // as in the forward pass
   self& given(const velo_tensor& value) { return base::given = &value, *this; }
   self& given(std::nullptr_t) { return base::given = nullptr, *this; }
