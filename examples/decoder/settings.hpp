@@ -125,7 +125,7 @@ struct run_settings {
   std::int64_t ranks = 0;    // 0: a launcher's, else one
   std::string transport = "auto";
   std::int64_t timeout = 600;  // seconds that a rank waits for another
-  bool zero = false;  // each rank keeps its part of the optimizer's state
+  bool zero = false;           // each rank keeps its part of the optimizer's state
   std::string out = "runs/pretrain";
   std::string log;
   bool measure = true;     // the machine's limits, before the first step

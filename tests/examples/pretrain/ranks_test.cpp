@@ -204,7 +204,9 @@ TEST_CASE("a rank that is stopped or killed at any moment ends the others, who n
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(kills ? 8 : 16));
     CHECK(ended.code != 0);
     const std::string victim = "rank " + std::to_string(each.victim);
-    CHECK_THAT(ended.text, Contains(each.victim > 0 ? "got " + victim + " " : victim + " "));
+    CHECK_THAT(ended.text, Contains(kills             ? victim + " was ended by signal 9"
+                                    : each.victim > 0 ? "got " + victim + " "
+                                                      : victim + " "));
     CHECK(count_of("got rank ", ended.text) == count_of("got " + victim + " ", ended.text));
     for (const pid_t rank : ranks) CHECK(::kill(rank, 0) != 0);
   }

@@ -57,8 +57,9 @@ bool is_tuning(const ops::op_spec& spec, const ops::field& field) {
   if (op.substr(0, 24) == "vocab_parallel_embedding") return cut;
   const bool of_ranks = name == "rows" || name == "gather_output";
   return name == "parallel_num" || name == "q_scale" || name == "precise_mode" ||
-         op == "sequence_all_to_all" || name == "kept" || name == "inner_precise" ||
-         name == "row_invariant" || (hint && op.substr(0, 15) == "flash_attention") ||
+         op == "sequence_all_to_all" || name == "kept" || name == "given" ||
+         name == "inner_precise" || name == "row_invariant" ||
+         (hint && op.substr(0, 15) == "flash_attention") ||
          (of_ranks && op.find("_parallel_linear") != op.npos);
 }
 
