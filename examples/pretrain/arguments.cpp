@@ -55,6 +55,55 @@ split_words split(const std::vector<std::string>& words, const configuration& se
   return result;
 }
 
+// Settings of a checkpoint: all of them, or the model alone for a new run.
+void take_checkpoint(const std::string& path, arguments& into, configuration& saved) {
+  into.checkpoint = std::make_unique<checkpoint_reader>(path);
+  const auto take = [&](configuration& to) {
+    to.read_text(into.checkpoint->trainer(), into.checkpoint->trainer_name(), "settings");
+    to.values.run.stop_after = 0;  // it has stopped there
+  };
+  take(saved);
+  saved.check();
+  into.checkpoint->require_model(saved.values.model, saved.values.data.sequence);
+  if (into.resume || into.generate) {
+    take(into.config);
+    // The way a run was started is no part of it: a launcher says how many ranks there are. A
+    // process without a launcher starts as many as there were.
+    if (is_launched()) {
+      into.config.reset("ranks");
+      into.config.reset("transport");
+    }
+  } else {
+    into.config.adopt(saved, "model");
+  }
+  // The folder is the run's even if it was moved or is named from elsewhere.
+  if (into.resume && !into.checkpoint->out().empty())
+    into.config.values.run.out = into.checkpoint->out();
+}
+
+// The model of a folder of transformers, which has no other settings.
+void take_llama(const std::string& path, arguments& into, configuration& saved) {
+  if (into.resume)
+    fail("--resume: %s has weights alone, and no trainer.json; --load starts a run with them",
+         path.c_str());
+  into.llama = std::make_unique<llama_folder>(path);
+  saved.read_llama(into.llama->config(), into.llama->config_name());
+  saved.check();
+  into.llama->require_model(saved.values.model);
+  into.config.adopt(saved, "model");
+}
+
+// Refuses settings that are not those of what is loaded. Weights of a folder of transformers are
+// read as either dtype.
+void require_saved(const arguments& with, configuration& saved) {
+  if (with.llama) {
+    saved.values.model.dtype = with.config.values.model.dtype;
+    with.config.require_same(saved, "model", with.llama->config_name());
+  }
+  if (with.checkpoint) with.config.require_same(saved, "model", "the checkpoint");
+  if (with.resume) with.config.require_same(saved, "data", "the checkpoint");
+}
+
 }  // namespace
 
 void parse_arguments(const std::vector<std::string>& words, arguments& into) {
@@ -72,29 +121,8 @@ void parse_arguments(const std::vector<std::string>& words, arguments& into) {
 
   configuration saved;
   if (into.resume || has("load")) {
-    into.checkpoint =
-        std::make_unique<checkpoint_reader>(given.modes[into.resume ? "resume" : "load"]);
-    const auto take = [&](configuration& to) {
-      to.read_text(into.checkpoint->trainer(), into.checkpoint->trainer_name(), "settings");
-      to.values.run.stop_after = 0;  // it has stopped there
-    };
-    take(saved);
-    saved.check();
-    into.checkpoint->require_model(saved.values.model, saved.values.data.sequence);
-    if (into.resume || into.generate) {
-      take(into.config);
-      // The way a run was started is no part of it: a launcher says how many ranks there are. A
-      // process without a launcher starts as many as there were.
-      if (is_launched()) {
-        into.config.reset("ranks");
-        into.config.reset("transport");
-      }
-    } else {
-      into.config.adopt(saved, "model");
-    }
-    // The folder is the run's even if it was moved or is named from elsewhere.
-    if (into.resume && !into.checkpoint->out().empty())
-      into.config.values.run.out = into.checkpoint->out();
+    const std::string path = given.modes[into.resume ? "resume" : "load"];
+    is_llama_folder(path) ? take_llama(path, into, saved) : take_checkpoint(path, into, saved);
   }
   if (has("config")) into.config.read_file(given.modes["config"]);
   for (const auto& [name, value] : given.settings) into.config.set(name, value);
@@ -105,9 +133,7 @@ void parse_arguments(const std::vector<std::string>& words, arguments& into) {
     if (into.checkpoint && into.config.has_own(saved, cut) && !into.config.has_own(saved, "ranks"))
       into.config.reset("ranks");  // another cut has as many as it needs
   into.config.check();
-  if (!into.checkpoint) return;
-  into.config.require_same(saved, "model", "the checkpoint");
-  if (into.resume) into.config.require_same(saved, "data", "the checkpoint");
+  require_saved(into, saved);
 }
 
 std::string help_text() {
@@ -119,7 +145,9 @@ std::string help_text() {
   pretrain --generate PROMPT --load DIR  write text
   pretrain --config FILE.json ..         settings from a file, with any of these
 
-DIR is a checkpoint, or the folder that a run was given as --out. A setting
+DIR is a checkpoint, or the folder that a run was given as --out; with --load
+also a Llama that transformers saved: config.json, and model.safetensors or
+model.safetensors.index.json with the files that it names. A setting
 comes from its flag (--kv_heads 2 or --kv-heads=2), else from the file,
 {"model": {"hidden": 512}}, else (when resuming) from the checkpoint, else it
 has its default, in brackets. Ctrl-C or SIGTERM saves a checkpoint and leaves; a

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "examples/decoder/checkpoint/checkpoint.hpp"
+#include "examples/decoder/checkpoint/llama_folder.hpp"
 #include "examples/decoder/configuration/configuration.hpp"
 
 namespace pretrain {
@@ -21,6 +22,12 @@ struct arguments {
   std::vector<std::string> words;  // all that was given
   configuration config;
   std::unique_ptr<checkpoint_reader> checkpoint;  // of --resume or --load
+  std::unique_ptr<llama_folder> llama;            // of --load, where transformers wrote it
+
+  const weight_source* source() const {  // of --load; nullptr: fresh weights
+    if (llama) return llama.get();
+    return checkpoint.get();
+  }
 };
 
 // Fills `into`; refuses unknown flags, flags without their value, combinations that make no sense,

@@ -11,8 +11,8 @@ int train(arguments& with);
 // Writes the text that follows the prompt to standard output.
 void sample(arguments& with);
 
-// The text with which the model of a checkpoint continues a prompt.
-std::string sample_from(const checkpoint_reader& saved, const settings& values,
+// The text with which a model of these settings and weights continues a prompt.
+std::string sample_from(const weight_source& saved, const settings& values,
                         const std::string& prompt);
 
 }  // namespace pretrain

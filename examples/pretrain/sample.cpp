@@ -7,12 +7,12 @@
 
 namespace pretrain {
 
-std::string sample_from(const checkpoint_reader& saved, const settings& values,
+std::string sample_from(const weight_source& saved, const settings& values,
                         const std::string& prompt) {
   run_memory memory;
   const velo::context context = make_context(values.run, memory);
-  const weights loaded(memory, values.model, false);
-  saved.read_weights(loaded.files());
+  weights loaded(memory, values.model, false);
+  saved.read(loaded, context.inline_stream());
   model writer(memory, context, loaded, values.model, values.data.sequence, false);
   activations batch(memory, values.model.layers, {1, values.data.sequence});
   writer.refresh(context.inline_stream());
@@ -20,7 +20,7 @@ std::string sample_from(const checkpoint_reader& saved, const settings& values,
 }
 
 void sample(arguments& with) {
-  const std::string text = sample_from(*with.checkpoint, with.config.values, with.prompt);
+  const std::string text = sample_from(*with.source(), with.config.values, with.prompt);
   std::printf("%s%s\n", printable(with.prompt).c_str(), printable(text).c_str());
 }
 

@@ -51,7 +51,7 @@ class run {
       owns_checkpoint_ =
           out_ && std::filesystem::equivalent(with.checkpoint->path(), out_->checkpoint(), ignored);
     } else {
-      trainer_.start(with.checkpoint.get());
+      trainer_.start(with.source());
     }
     first_ = trainer_.steps_done();
     known_ = validations_.size();

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/decoder/checkpoint/weight_source.hpp"
 #include "examples/decoder/files/safetensors.hpp"
 #include "examples/decoder/report/loss_curve.hpp"
 #include "examples/decoder/settings.hpp"
@@ -45,7 +46,7 @@ bool is_sealed(const std::string& path);
 
 // Opening checks the files' sizes and checksums; the tensors are read when the model is
 // ready for them.
-class checkpoint_reader {
+class checkpoint_reader : public weight_source {
  public:
   // `path` is the checkpoint, or the folder that a run was given for its output.
   explicit checkpoint_reader(const std::string& path);
@@ -69,9 +70,9 @@ class checkpoint_reader {
   // has moved into place meanwhile is followed there.
   void require_unchanged();
 
+  void read(weights& into, const velo::stream_ref& stream) const override;
   void read_weights(const std::vector<named_tensor>& into) const;
   void read_state(const std::vector<named_tensor>& into) const;
-  void read_masters(const std::vector<named_tensor>& into) const;  // some of the state
 
  private:
   void find(const std::string& path);

@@ -118,8 +118,10 @@ void checkpoint_reader::find(const std::string& path) {
   }
   if (!path_.empty()) return;
   if (!fs::is_directory(path, ignored)) fail("%s: no such checkpoint directory", path.c_str());
-  fail("%s: no checkpoint: neither it nor a folder \"checkpoint\" in it has CHECKSUMS",
-       path.c_str());
+  fail(
+      "%s: no checkpoint: neither it nor a folder \"checkpoint\" in it has CHECKSUMS, and it is no "
+      "folder of transformers, with a config.json and without a trainer.json",
+      path.c_str());
 }
 
 std::string checkpoint_reader::out() const {
@@ -209,9 +211,12 @@ void checkpoint_reader::read_state(const std::vector<named_tensor>& into) const 
   safetensors_reader(path_ + "/training_state.safetensors").read_exactly(into);
 }
 
-void checkpoint_reader::read_masters(const std::vector<named_tensor>& into) const {
+// The masters are some of the state.
+void checkpoint_reader::read(weights& into, const velo::stream_ref& stream) const {
+  read_weights(into.files());
+  if (into.own().empty()) return;
   const safetensors_reader state(path_ + "/training_state.safetensors");
-  for (const named_tensor& each : into) state.read(each);
+  for (const named_tensor& each : into.master_files(stream)) state.read(each);
 }
 
 }  // namespace decoder

@@ -35,6 +35,9 @@ class configuration {
   void read_file(const std::string& path);
   void read_text(const std::string& text, const std::string& name, const char* member = nullptr);
   void set(const std::string& flag, const std::string& text);
+  // The section "model" from the text of transformers' config.json of a Llama. Refuses a model that
+  // this decoder does not have.
+  void read_llama(const std::string& text, const std::string& name);
   void adopt(const configuration& other, const std::string& section);
 
   // Restores the default, as if the setting had not been set.

@@ -47,6 +47,9 @@ void each_piece(const named_tensor& of, F&& piece) {
     piece(first, std::min(of.piece_words, count - first));
 }
 
+// "[2, 3]"
+std::string shown(const std::vector<std::int64_t>& shape);
+
 // Writes the tensors in their order, each at a multiple of its element size, with the header padded
 // to 64 bytes.
 void write_safetensors(durable_file& file, const std::vector<named_tensor>& tensors,
@@ -62,9 +65,13 @@ class safetensors_reader {
     std::uint64_t begin, end;  // in the file
   };
   const std::map<std::string, entry>& entries() const { return entries_; }
+  const std::string& path() const { return path_; }
 
   // Fills the tensor; refuses when the file has none of that name, dtype and shape.
   void read(const named_tensor& into) const;
+
+  // Reads elements [first, first + count) of the entry `name`, which must be there, as f32.
+  void read(const std::string& name, std::int64_t first, std::int64_t count, float* into) const;
 
   // Refuses a file that lacks one of these tensors or holds others; their `data` is not used.
   void require_exactly(const std::vector<named_tensor>& all) const;

@@ -30,13 +30,6 @@ void read_at(const std::string& path, int fd, void* into, std::size_t bytes, std
   }
 }
 
-std::string shown(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape)
-    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + "]";
-}
-
 // One entry of the header; the byte range is still relative to the data.
 safetensors_reader::entry parse_entry(const std::string& where, json_t* json) {
   json_t *dtype = json_object_get(json, "dtype"), *shape = json_object_get(json, "shape");
@@ -77,6 +70,13 @@ safetensors_reader::entry parse_entry(const std::string& where, json_t* json) {
 }
 
 }  // namespace
+
+std::string shown(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t size : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
 
 safetensors_reader::safetensors_reader(const std::string& path)
     : path_(path), file_(open_to_read(path)) {
@@ -156,6 +156,23 @@ void safetensors_reader::read(const named_tensor& into) const {
             begin + static_cast<std::uint64_t>(first) * sizeof(float));
     into.take(first, count, passing.data());
   });
+}
+
+void safetensors_reader::read(const std::string& name, std::int64_t first, std::int64_t count,
+                              float* into) const {
+  const entry& from = entries_.at(name);
+  const std::size_t size = element_bytes(from.type), n = static_cast<std::size_t>(count);
+  auto* const words = reinterpret_cast<std::byte*>(into);
+  std::byte* const stored = words + n * (sizeof(float) - size);  // the end of the room for f32
+  read_at(path_, file_.get(), stored, n * size,
+          from.begin + static_cast<std::uint64_t>(first) * size);
+  if (from.type == element::f32) return;
+  for (std::size_t i = 0; i < n; ++i) {  // no write reaches what is not read yet
+    std::uint16_t high;
+    std::memcpy(&high, stored + i * size, size);
+    const std::uint32_t bits = std::uint32_t{high} << 16;
+    std::memcpy(words + i * sizeof bits, &bits, sizeof bits);
+  }
 }
 
 void safetensors_reader::read_exactly(const std::vector<named_tensor>& all) const {

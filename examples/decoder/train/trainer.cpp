@@ -179,14 +179,12 @@ std::int64_t trainer::peak_with(std::int64_t of_a_step) {
                                           optimizer_swap_->update_bytes(count, bytes)}));
 }
 
-void trainer::start(const checkpoint_reader* from) {
+void trainer::start(const weight_source* from) {
   swap_state_in();
-  if (from) {
-    from->read_weights(weights_.files());
-    from->read_masters(weights_.master_files(stream_));
-  } else {
+  if (from)
+    from->read(weights_, stream_);
+  else
     weights_.initialize(stream_, values_.run.seed);
-  }
   refresh();
   if (values_.run.trace.empty()) return;
   trace_ = std::make_unique<parity_trace>(values_.run.trace);

@@ -43,8 +43,8 @@ class trainer {
   // What each layer of this rank recomputes.
   const std::vector<layer_recompute>& recomputed() const { return recompute_; }
 
-  void start(const checkpoint_reader* from = nullptr);  // with its weights, or else fresh ones
-  void resume(const checkpoint_reader& saved);          // refuses if the data has changed
+  void start(const weight_source* from = nullptr);  // with its weights, or else fresh ones
+  void resume(const checkpoint_reader& saved);      // refuses if the data has changed
 
   struct result {
     std::int64_t step;

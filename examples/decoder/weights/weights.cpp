@@ -75,25 +75,29 @@ void weights::keep_state(run_memory& from) {
 }
 
 void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
-  std::vector<float> exact;
   const double ordinary = 0.8 / std::sqrt(static_cast<double>(model_.hidden));
   const double residual = 1 / std::sqrt(2.0 * static_cast<double>(model_.layers));
+  fill(stream, [&](const weight_slice& of, std::int64_t first, std::int64_t count, float* to) {
+    if (of.offset < layout_.decayed) {  // a norm
+      std::fill_n(to, count, 1.0f);
+      return;
+    }
+    const bool back = ends_with(of.name, "o_proj.weight") || ends_with(of.name, "down_proj.weight");
+    const double deviation = ordinary * (back ? residual : 1);
+    const random_stream random(seed, purpose::weights, of.number);
+    for (std::int64_t k = 0; k < count; ++k)
+      to[k] = static_cast<float>(deviation * random.normal(static_cast<std::uint64_t>(first + k)));
+  });
+}
+
+void weights::fill(const velo::stream_ref& stream, const exact_source& give) {
+  std::vector<float> exact;
   for (const weight_slice& slice : layout_.slices) {
     exact.resize(static_cast<std::size_t>(slice.elements()));
-    float* first = exact.data();
-    const bool norm = slice.offset < layout_.decayed;
-    const bool back =
-        ends_with(slice.name, "o_proj.weight") || ends_with(slice.name, "down_proj.weight");
-    const double deviation = ordinary * (back ? residual : 1);
-    const random_stream random(seed, purpose::weights, slice.number);
     slice.each_run([&](std::int64_t place, std::int64_t from, std::int64_t count) {
-      for (std::int64_t k = 0; k < count; ++k)
-        first[place + k] =
-            norm ? 1.0f
-                 : static_cast<float>(deviation *
-                                      random.normal(static_cast<std::uint64_t>(from + k)));
+      give(slice, from, count, exact.data() + place);
     });
-    put(stream, slice, first);
+    put(stream, slice, exact.data());
   }
 }
 

@@ -44,6 +44,12 @@ class weights {
   // stream have a smaller deviation, divided by the root of their number.
   void initialize(const velo::stream_ref& stream, std::int64_t seed);
 
+  // Sets the weights, and their masters where there are some. `give` writes elements
+  // [first, first + count) of a whole weight, in f32, and is asked for this rank's parts alone.
+  using exact_source = std::function<void(const weight_slice& of, std::int64_t first,
+                                          std::int64_t count, float* to)>;
+  void fill(const velo::stream_ref& stream, const exact_source& give);
+
   // Views of a part, from an offset of the layout.
   velo::tensor_view weight(std::int64_t offset, velo::sizes shape) const;
   velo::tensor_view gradient(std::int64_t offset, velo::sizes shape) const;

@@ -1,0 +1,141 @@
+// Folders like those of LlamaForCausalLM.save_pretrained, written without the library: tensors by
+// transformers' names, shapes and order of keys, in one file or in several with an index.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "examples/decoder/settings.hpp"
+#include "tests/examples/decoder/temporary.hpp"
+
+struct stored_tensor {
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;  // what a file of its type holds exactly
+  bool bf16 = false;
+};
+
+using stored_model = std::map<std::string, stored_tensor>;
+
+inline std::uint32_t bits_of(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+inline float float_of(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// Values that differ between tensors and elements.
+inline stored_tensor stored(std::vector<std::int64_t> shape, unsigned seed, bool bf16) {
+  stored_tensor made{std::move(shape), {}, bf16};
+  std::int64_t count = 1;
+  for (const std::int64_t size : made.shape) count *= size;
+  for (std::int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    const float value = static_cast<float>(seed >> 8) / 0x1p26f - 0.125f;
+    made.values.push_back(bf16 ? float_of(bits_of(value) & 0xffff0000u) : value);
+  }
+  return made;
+}
+
+inline stored_model llama_tensors(const decoder::model_settings& m, bool bf16 = false) {
+  stored_model all;
+  unsigned seed = 7;
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    all[name + ".weight"] = stored(std::move(shape), ++seed * 7919u, bf16);
+  };
+  const std::int64_t keys = m.hidden / m.heads * m.kv_heads;
+  add("model.embed_tokens", {m.vocab, m.hidden});
+  add("model.norm", {m.hidden});
+  if (!m.tied) add("lm_head", {m.vocab, m.hidden});
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) {
+    const std::string p = "model.layers." + std::to_string(layer) + ".";
+    add(p + "input_layernorm", {m.hidden});
+    add(p + "post_attention_layernorm", {m.hidden});
+    add(p + "self_attn.q_proj", {m.hidden, m.hidden});
+    add(p + "self_attn.k_proj", {keys, m.hidden});
+    add(p + "self_attn.v_proj", {keys, m.hidden});
+    add(p + "self_attn.o_proj", {m.hidden, m.hidden});
+    add(p + "mlp.gate_proj", {m.inner, m.hidden});
+    add(p + "mlp.up_proj", {m.inner, m.hidden});
+    add(p + "mlp.down_proj", {m.hidden, m.inner});
+  }
+  return all;
+}
+
+inline std::string safetensors_bytes(const stored_model& tensors) {
+  std::string header = R"({"__metadata__":{"format":"pt"})", data;
+  for (const auto& [name, each] : tensors) {
+    std::string shape;
+    for (const std::int64_t size : each.shape)
+      shape += (shape.empty() ? "" : ",") + std::to_string(size);
+    const std::size_t begin = data.size();
+    for (const float value : each.values) {
+      const std::uint32_t bits = bits_of(value);
+      const char* first = reinterpret_cast<const char*>(&bits);
+      data.append(first + (each.bf16 ? 2 : 0), first + 4);
+    }
+    header += ",\"" + name + R"(":{"dtype":")" + (each.bf16 ? "BF16" : "F32") + R"(","shape":[)" +
+              shape + R"(],"data_offsets":[)" + std::to_string(begin) + "," +
+              std::to_string(data.size()) + "]}";
+  }
+  header += "}";
+  const std::uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
+}
+
+// What transformers 5 writes.
+inline std::string llama_config(const decoder::model_settings& m) {
+  const auto number = [](const char* key, std::int64_t value) {
+    return std::string("  \"") + key + "\": " + std::to_string(value) + ",\n";
+  };
+  return "{\n  \"architectures\": [\n    \"LlamaForCausalLM\"\n  ],\n"
+         "  \"attention_bias\": false,\n  \"attention_dropout\": 0.0,\n  \"bos_token_id\": 1,\n"
+         "  \"dtype\": \"" +
+         std::string(m.dtype == "bf16" ? "bfloat16" : "float32") + "\",\n" +
+         number("head_dim", m.hidden / m.heads) + "  \"hidden_act\": \"silu\",\n" +
+         number("hidden_size", m.hidden) + number("intermediate_size", m.inner) +
+         number("max_position_embeddings", 2048) +
+         "  \"mlp_bias\": false,\n  \"model_type\": \"llama\",\n" +
+         number("num_attention_heads", m.heads) + number("num_hidden_layers", m.layers) +
+         number("num_key_value_heads", m.kv_heads) +
+         "  \"pad_token_id\": null,\n  \"pretraining_tp\": 1,\n  \"rms_norm_eps\": 1e-05,\n"
+         "  \"rope_parameters\": {\n    \"rope_theta\": 10000.0,\n    \"rope_type\": \"default\"\n"
+         "  },\n  \"tie_word_embeddings\": " +
+         (m.tied ? "true" : "false") + ",\n" + number("vocab_size", m.vocab) +
+         "  \"use_cache\": true\n}\n";
+}
+
+inline std::string index_of(const std::map<std::string, std::string>& files) {
+  std::string map;
+  for (const auto& [tensor, file] : files)
+    map += (map.empty() ? "    \"" : ",\n    \"") + tensor + "\": \"" + file + "\"";
+  return "{\n  \"metadata\": {\n    \"total_size\": 1\n  },\n  \"weight_map\": {\n" + map +
+         "\n  }\n}\n";
+}
+
+// Writes the folder, with so many files of tensors.
+inline void put_llama(const std::string& folder, const decoder::model_settings& m,
+                      const stored_model& tensors, std::size_t files = 1) {
+  put(folder + "/config.json", llama_config(m));
+  if (files == 1) {
+    put(folder + "/model.safetensors", safetensors_bytes(tensors));
+    return;
+  }
+  std::vector<stored_model> parts(files);
+  std::map<std::string, std::string> names;
+  std::size_t at = 0;
+  for (const auto& [name, each] : tensors) {
+    parts[at % files][name] = each;
+    names[name] = "model-" + std::to_string(at++ % files + 1) + ".safetensors";
+  }
+  for (std::size_t i = 0; i < files; ++i)
+    put(folder + "/model-" + std::to_string(i + 1) + ".safetensors", safetensors_bytes(parts[i]));
+  put(folder + "/model.safetensors.index.json", index_of(names));
+}
