@@ -114,7 +114,7 @@ TEST_CASE("the slices of a track nest") {
     layout.insert(layout.end(), {"--profile", w / "trace"});
     ended(0, w.run(layout));
     trace all(w / "trace/all.json");
-    const std::string found = all.crossing();
+    std::string found = all.crossing();
     CHECK(all.depth >= 2);  // a step holds its operators
     return found;
   };

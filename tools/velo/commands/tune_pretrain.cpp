@@ -89,7 +89,7 @@ std::string refusal(const pretrain_plan& of) {
   if (!of.is("gated")) return "its feed-forwards are not gated";
   if (of.is("dropout")) return "it has dropout";
   if (!of.is("flash_attention")) return "it keeps the scores of attention";
-  if (const std::string missing = state_settings(of).missing; !missing.empty()) return missing;
+  if (std::string missing = state_settings(of).missing; !missing.empty()) return missing;
   if (of.model("head_dim") * of.model("heads") != of.model("hidden"))
     return "its heads are not hidden / heads wide";
   if (of.model("head_dim") % 2 != 0) return "its heads have an odd width";
