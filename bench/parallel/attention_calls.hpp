@@ -63,8 +63,8 @@ row_list rows_of(velo_sequence_plan plan, int rank);
 // A rank's share of a sequence by context_parallel_attention, which keeps what its gradient needs.
 class shared_attention {
  public:
-  // Without a plan and a group the rank computes causal attention alone. Its tensors lie in the
-  // pool of the rank, if it has one.
+  // A rank without a plan and a group computes causal attention alone. The tensors lie in the pool
+  // of the rank, if it has one.
   shared_attention(const attention_shape& of, const row_list& rows, const rank_of& me,
                    velo_sequence_plan plan, velo_group group);
   void forward() const;

@@ -24,7 +24,7 @@ struct arguments {
   std::unique_ptr<checkpoint_reader> checkpoint;  // of --resume or --load
   std::unique_ptr<llama_folder> llama;            // of --load, where transformers wrote it
 
-  const weight_source* source() const {  // of --load; nullptr: fresh weights
+  const stored_weights* source() const {  // of --load; nullptr: fresh weights
     if (llama) return llama.get();
     return checkpoint.get();
   }

@@ -12,7 +12,7 @@ int train(arguments& with);
 void sample(arguments& with);
 
 // The text with which a model of these settings and weights continues a prompt.
-std::string sample_from(const weight_source& saved, const settings& values,
+std::string sample_from(const stored_weights& saved, const settings& values,
                         const std::string& prompt);
 
 }  // namespace pretrain

@@ -7,7 +7,7 @@
 
 namespace pretrain {
 
-std::string sample_from(const weight_source& saved, const settings& values,
+std::string sample_from(const stored_weights& saved, const settings& values,
                         const std::string& prompt) {
   run_memory memory;
   const velo::context context = make_context(values.run, memory);

@@ -108,7 +108,7 @@ dropout_indices rows_of(const Args& a, const velo_tensor& x) {
           drops ? a.dropout_extents : nullptr};
 }
 
-// What both passes have in common: the scales as floats, dropout's rule and indices, scratch for
+// The terms of both passes: the scales as floats, dropout's rule and indices, scratch for
 // each thread.
 class terms {
  public:

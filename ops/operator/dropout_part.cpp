@@ -1,5 +1,5 @@
-// Where a part lies in the whole whose indices decide what dropout drops: the checks of its fields,
-// and its runs.
+// The place of a part in the whole whose indices decide dropout: the checks of its fields, and its
+// runs.
 #include "ops/operator/dropout_part.hpp"
 
 #include "core/failure.hpp"

@@ -252,7 +252,7 @@ class enumeration {
     return of.attention_ranks() == 1 || of.cp_algorithm == VELO_SEQUENCE_ALL_GATHER ||
            of.cp_algorithm == VELO_SEQUENCE_ULYSSES;
   }
-  // Ways that seq1f1b has not, whatever the number of splits.
+  // Rejects the ways whose attention has no splits, once for all numbers of splits.
   void reject_ways_without_splits() {
     const full_layout open = at_;
     for (const full_layout& one : ways_) {

@@ -89,7 +89,7 @@ enum {
   VELO_SEQUENCE_CACHE_FULL = 2  /* both */
 };
 
-/* Whose the keys and values of a layer are. Layers that share them need not exchange them again:
+/* The owner of the keys and values of a layer. Layers that share them need not exchange them again:
  * the plan of GIVEN sends no keys and values in its forward that the plan of SHARED with the same
  * other fields keeps for its gradient. With a cache that of SHARED keeps the block before the last,
  * too, so that of rings nothing that is cached travels again. */
@@ -126,7 +126,7 @@ typedef struct velo_sequence_desc {
                                    keys are GIVEN */
   int64_t kv_gather;            /* where heads are exchanged: 1 = a rank gets all key heads; 0 =
                                    those that its query heads need */
-  velo_sequence_keys keys;      /* whose the keys and values are */
+  velo_sequence_keys keys;      /* the owner of the keys and values */
   int32_t reserved;             /* 0 */
 } velo_sequence_desc;
 

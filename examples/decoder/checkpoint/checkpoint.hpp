@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/decoder/checkpoint/weight_source.hpp"
+#include "examples/decoder/checkpoint/stored_weights.hpp"
 #include "examples/decoder/files/safetensors.hpp"
 #include "examples/decoder/report/loss_curve.hpp"
 #include "examples/decoder/settings.hpp"
@@ -46,7 +46,7 @@ bool is_sealed(const std::string& path);
 
 // Opening checks the files' sizes and checksums; the tensors are read when the model is
 // ready for them.
-class checkpoint_reader : public weight_source {
+class checkpoint_reader : public stored_weights {
  public:
   // `path` is the checkpoint, or the folder that a run was given for its output.
   explicit checkpoint_reader(const std::string& path);

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/decoder/checkpoint/weight_source.hpp"
+#include "examples/decoder/checkpoint/stored_weights.hpp"
 #include "examples/decoder/files/safetensors.hpp"
 
 namespace decoder {
@@ -22,7 +22,7 @@ namespace decoder {
 // Whether a directory has a config.json, and none of the files that make it a checkpoint of a run.
 bool is_llama_folder(const std::string& path);
 
-class llama_folder : public weight_source {
+class llama_folder : public stored_weights {
  public:
   explicit llama_folder(const std::string& path);
 

@@ -2,12 +2,10 @@
 #include <jansson.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "examples/decoder/configuration/configuration.hpp"
 #include "examples/decoder/failure.hpp"
-#include "examples/decoder/model/layer_modules.hpp"
 #include "examples/decoder/parallel/model_parallel.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "examples/decoder/ranks/profile.hpp"
@@ -438,81 +436,6 @@ void configuration::require_pipeline() const {
         refuse(name, (std::string("must be ") + e.expected() + " with").c_str(), "pipeline");
     throw;
   }
-}
-
-namespace {
-
-bool among(const std::string& word, std::initializer_list<const char*> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-}  // namespace
-
-const std::string& configuration::word(const char* name) const {
-  return **std::get_if<std::string*>(&at(name).value);
-}
-
-void configuration::check_memory() const {
-  check_recompute();
-  check_swap();
-  check_saved();
-  const std::pair<const char*, const char*> apart[] = {{"memory_trace", "log"},
-                                                       {"memory_snapshot", "log"},
-                                                       {"memory_snapshot", "memory_trace"},
-                                                       {"gradients", "log"},
-                                                       {"gradients", "timeline"},
-                                                       {"gradients", "memory_trace"},
-                                                       {"gradients", "memory_snapshot"}};
-  for (const auto& [one, other] : apart) {
-    const std::string& file = word(one);
-    if (!file.empty() && file == word(other)) refuse(one, "must not be", other);
-  }
-}
-
-void configuration::check_recompute() const {
-  const memory_settings& y = values.memory;
-  const std::string& kind = y.recompute;
-  if (!among(kind,
-             {"none", "full", "block", "uniform", "selective", "activation", "norm", "adaptive"}))
-    refuse("recompute",
-           "must be none, full, block, uniform, selective, activation, norm or adaptive");
-  if (kind == "adaptive" && y.memory_budget == 0)
-    refuse("recompute", "needs a budget;", "memory_budget");
-  if (y.recompute_layers == 0) return;
-  if (!among(kind, {"block", "uniform", "activation", "norm"}))
-    refuse("recompute_layers", "means nothing with", "recompute");
-  if (y.recompute_layers > values.model.layers)
-    refuse("recompute_layers", "must not exceed", "layers");
-}
-
-void configuration::check_swap() const {
-  const memory_settings& y = values.memory;
-  for (const char* name : {"swap_activations", "swap_optimizer"}) {
-    const std::string& where = word(name);
-    if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");
-    if (where == "disk" && y.swap_dir.empty()) refuse(name, "needs a directory;", "swap_dir");
-  }
-  if (!modules_in(y.swap_modules))
-    refuse(
-        "swap_modules",
-        "must be some of input_norm, self_attention, post_attention_norm and mlp, each once, with "
-        "',' between and no space");
-  if (y.swap_activations == "off")
-    require_unset("swap_modules", "is of activations that wait elsewhere, not with",
-                  "swap_activations");
-}
-
-// What ranks that share matrices save in parts.
-void configuration::check_saved() const {
-  const memory_settings& y = values.memory;
-  if (!y.distribute_saved) return;
-  const char* const name = "distribute_saved_activations";
-  if (values.parallel.tp == 1) refuse(name, "is of ranks that share matrices, not with", "tp");
-  if (values.parallel.sequence_parallel)
-    refuse(name, "is of rows that all ranks have, not with", "sequence_parallel");
-  if (!among(y.recompute, {"full", "block", "uniform"}))
-    refuse(name, "is of layers that are recomputed from their input, not with", "recompute");
-  if (y.swap_activations != "off") refuse(name, "is not with", "swap_activations");
 }
 
 }  // namespace decoder

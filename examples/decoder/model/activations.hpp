@@ -112,7 +112,7 @@ struct layer_activations {
   // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
   buffer output_gradient, middle_gradient;  // [rows, hidden]
   buffer projected_gradient;                // [tokens, qkv]
-  // Where sequences are split: the keys and values of all splits; `projected` then has the queries
+  // The keys and values of all splits, where sequences are split; `projected` then has the queries
   // of this rank in attention alone, [tokens, heads * head_dim] or those of other ranks, too.
   sequence_keys* of_sequence = nullptr;
   // With kv_share: the layer before, whose keys and values this one attends to; nullptr if it has

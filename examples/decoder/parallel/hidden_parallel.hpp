@@ -23,8 +23,8 @@
 // This class has the ranks along y; those along x are tensor_parallel's, with rows cut. In one
 // dimension X is tp, and the only rank along y sends nothing. Cost of a first matrix: a gather of R
 // rows over X ranks and a sum of R rows over Y ranks; of a second one the other way round.
-// Where the parts along y are even, velo::all_gather_matmul_reduce_scatter is such a product, and
-// overlaps the sum with it (shared_rows.hpp).
+// velo::all_gather_matmul_reduce_scatter is such a product and overlaps the sum with it; it serves
+// parts along y of equal size (shared_rows.hpp).
 // Source: MindSpeed's --tp-2d.
 #pragma once
 

@@ -92,7 +92,7 @@ struct sequence_share {
   };
 
   held_rows rows;  // in attention
-  // By the keys of layers, where the model has such: with a cache or without, and whose.
+  // A plan for each kind of layer that the model has, by the keys of the layer.
   std::array<attention, 6> plans = {};
 
   std::vector<held_rows> along_y = {};  // the rows of each rank along y; empty: there is one
@@ -116,7 +116,7 @@ class context_parallel {
   context_parallel(const member& rank, const settings& values, const part_widths& widths);
 
   bool is_alone() const { return of_ == nullptr; }
-  // Whether attention follows the plan of a share; that of splits does not (split_attention.hpp).
+  // Whether attention follows the plan of a share; that of splits does not (split_tensors.hpp).
   bool has_plan() const { return !is_alone() && splits_.empty(); }
   // Context ranks alone, over which gradients are averaged.
   int ranks() const { return is_alone() ? 1 : static_cast<int>(values_->parallel.cp); }

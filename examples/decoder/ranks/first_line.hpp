@@ -1,16 +1,16 @@
 // One line for one failure: of the ranks that a program has started as its processes, the first
 // that knows why the run ends prints the reason, and the others print nothing.
 //
-// A pipe holds one byte; who reads it may print. A rank that only missed another one waits first,
-// so that the rank that failed, or the starting program for a rank that was killed, comes before
-// it. Not hot.
+// A pipe holds one byte; the process that reads it may print. A rank that only missed another one
+// waits first, so that the rank that failed, or the starting program for a rank that was killed,
+// comes before it. Not hot.
 #pragma once
 
 #include "examples/decoder/files/file.hpp"
 
 namespace decoder {
 
-// Of the program that starts ranks.
+// The pipe, in the program that starts ranks.
 class first_line {
  public:
   first_line();                // throws failure

@@ -179,7 +179,7 @@ std::int64_t trainer::peak_with(std::int64_t of_a_step) {
                                           optimizer_swap_->update_bytes(count, bytes)}));
 }
 
-void trainer::start(const weight_source* from) {
+void trainer::start(const stored_weights* from) {
   swap_state_in();
   if (from)
     from->read(weights_, stream_);

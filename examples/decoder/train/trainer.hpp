@@ -40,11 +40,11 @@ class trainer {
 
   // The layers of the model that recompute a kind; all ranks call it.
   std::int64_t layers_with(velo_recompute_kind kind) const;
-  // What each layer of this rank recomputes.
+  // The recompute of each layer of this rank.
   const std::vector<layer_recompute>& recomputed() const { return recompute_; }
 
-  void start(const weight_source* from = nullptr);  // with its weights, or else fresh ones
-  void resume(const checkpoint_reader& saved);      // refuses if the data has changed
+  void start(const stored_weights* from = nullptr);  // with its weights, or else fresh ones
+  void resume(const checkpoint_reader& saved);       // refuses if the data has changed
 
   struct result {
     std::int64_t step;
@@ -88,8 +88,8 @@ class trainer {
   void warm_up();
   // The peak of all ranks if each recomputes its layers so; all call it.
   std::int64_t peak_bytes(const std::vector<layer_recompute>& with);
-  // That of this rank alone, by a dry run. The ranks that share layers, or all of a pipeline, make
-  // the dry run together.
+  // The peak of this rank alone, by a dry run. The ranks that share layers, or all of a pipeline,
+  // make the dry run together.
   std::int64_t peak_here(const std::vector<layer_recompute>& with);
   // The largest value among the ranks of this rank's stage. All ranks of the job call it.
   std::int64_t max_of_stage(std::int64_t mine) const;

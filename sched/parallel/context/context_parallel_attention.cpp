@@ -132,7 +132,7 @@ void require_like_query(const velo_tensor& x, const char* field, const sizes& of
   require_equal(field, "rows, as query", of.rows_of_it, q.rows_of_it);
 }
 
-// Where the call's sequences and heads lie in the whole whose indices decide dropout.
+// The place of the call's sequences and heads in the whole whose indices decide dropout.
 template <class Args>
 ops::dropout_place place_of(const Args& a, const problem& p, std::int64_t sequence) {
   ops::dropout_place place{{}, {p.batch, p.heads, sequence, sequence}};

@@ -34,7 +34,7 @@ const char* const sequence_help =
     "  --layers L       of the model (1); the summary has the price of all\n"
     "  --layer N        whose plan is shown (0)\n"
     "  --kv-gather      ulysses, hybrids: ranks that exchange heads get all key heads\n"
-    "  --keys WHOSE     whose the keys are: own (of this layer alone), shared (later layers "
+    "  --keys WHOSE     the owner of the keys: own (of this layer alone), shared (later layers "
     "attend\n"
     "                   to them, too) or given (an earlier layer's: what that has kept is not "
     "sent)\n"

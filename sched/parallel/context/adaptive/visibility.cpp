@@ -2,8 +2,10 @@
 #include "sched/parallel/context/adaptive/visibility.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace velo::sched {
+
 std::int64_t visibility::pairs() const {
   return std::count(sees_.begin(), sees_.end(), std::uint8_t{1});
 }

@@ -133,7 +133,8 @@ void carried_pass::offer_kept(block_carrier& by) const {
         by.offer(message, place);
 }
 
-// Where the rows of a message lie in a dense store of one sequence, if they are consecutive there.
+// The place of a message's rows in a dense store of one sequence; nullptr where they are not
+// consecutive there.
 void* carried_pass::place_in(const row_store& store, const block_message& m) const {
   if (store.data == nullptr || !(store.heads == m.heads) || m.statistics > 0) return nullptr;
   const std::vector<row_run> runs = store.places->runs(m.of);

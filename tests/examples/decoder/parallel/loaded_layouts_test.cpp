@@ -9,7 +9,7 @@
 namespace {
 
 // Counts what a rank asks for.
-class counting : public decoder::weight_source {
+class counting : public decoder::stored_weights {
  public:
   mutable std::int64_t count = 0;
   void read(decoder::weights& into, const velo::stream_ref& stream) const override {

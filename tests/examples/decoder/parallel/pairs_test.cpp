@@ -2,6 +2,7 @@
 //
 // A layout is a value of each choice. A pair of values is covered by a layout that pretrain's own
 // checks accept; a pair that no draw of the other choices makes acceptable is left out.
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <random>
@@ -171,6 +172,17 @@ class covering {
 
   std::vector<chosen> layouts;
 
+  // The values that no layout has.
+  std::string without() const {
+    std::string all;
+    for (std::size_t i = 0; i < choices().size(); ++i)
+      for (std::size_t a = 0; a < choices()[i].size(); ++a)
+        if (std::none_of(layouts.begin(), layouts.end(),
+                         [&](const chosen& which) { return which[i] == a; }))
+          all += choices()[i][a].name + "; ";
+    return all;
+  }
+
  private:
   // Of some random layouts with a pair, the one with the most missing pairs; empty: none was
   // acceptable. Defaults are drawn more often, since most values exclude some others.
@@ -232,6 +244,7 @@ TEST_CASE("pairs of cuts, orders and recompute have the losses and gradients of 
   references whole(is_long ? 20 : 2);
   const covering all(base, is_long ? 1000 : 16);
   CHECK(all.layouts.size() >= 16);
+  if (is_long) CHECK(all.without() == "");
   for (const chosen& which : all.layouts) {
     INFO(text_of(which));
     const settings cut = *layout_of(base, which);
