@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "comm/transport/mpi/mpi_threads.hpp"
-#include "tests/sched/overlap/matrices.hpp"
+#include "tests/sched/overlap/overlap_call.hpp"
 
 using namespace velo::testing;
 
@@ -136,5 +136,89 @@ TEST_CASE("fused operators of ranks on two hosts have the bits of product and al
             for (int rank = 0; rank < 4; ++rank)
               CHECK(at(rank).fused.same_bits(scatters ? at(rank).composed : at(rank).product));
           }
+  }
+}
+
+namespace {
+
+using overlap_calls = std::vector<std::unique_ptr<overlap_call>>;
+
+overlap_calls calls_of(overlap_kind how, velo_dtype dtype, std::int64_t rows, bool transposed) {
+  overlap_calls all;
+  for (int rank = 0; rank < 4; ++rank) {
+    all.push_back(std::make_unique<overlap_call>(how, dtype, overlap_call::sizes{rows, 40, 24},
+                                                 rank, 4, transposed));
+    all.back()->slices = transposed ? 3 : 0;
+  }
+  return all;
+}
+
+// With a second group of all ranks, which the operator with two sums over.
+velo_status run_fused(const overlap_call& one, const rank_of_group& me) {
+  const std::int32_t members[] = {0, 1, 2, 3};
+  velo_group second = nullptr;
+  velo_status done = velo_group_create_part(me.group, members, 4, nullptr, &second);
+  if (done == VELO_OK) done = one.run(me.stream, {me.group, second});
+  velo_group_destroy(second);
+  return done;
+}
+
+// The same by a call for each of its parts, into the same results.
+velo_status run_apart(const overlap_call& one, const rank_of_group& me) {
+  const velo_tensor x = one.x.view(), weight = one.weight.view(), all = one.gathered.view(),
+                    y = one.y.view();
+  const matrix whole(y.dtype, {one.gathers() ? all.shape[0] : x.shape[0], y.shape[1]});
+  const velo_tensor product = whole.view();
+  velo_status done = VELO_OK;
+  if (one.gathers()) done = velo_group_all_gather(me.stream, me.group, &x, &all);
+  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+  args.a = one.gathers() ? &all : &x, args.b = &weight, args.transpose_b = one.transposed;
+  args.c = one.how == overlap_kind::gather ? &y : &product;
+  if (done == VELO_OK) done = velo_matmul(me.stream, &args);
+  if (done != VELO_OK || one.how == overlap_kind::gather) return done;
+  if (one.scatters()) return velo_group_reduce_scatter(me.stream, me.group, nullptr, &product, &y);
+  const bool norms = one.how == overlap_kind::norm;
+  done = velo_group_all_reduce(me.stream, me.group, nullptr, &product, norms ? &product : &y);
+  if (done != VELO_OK || !norms) return done;
+  const velo_tensor residual = one.residual.view(), gamma = one.gamma.view(),
+                    norm = one.norm.view();
+  velo_dropout_add_rms_norm_args last = VELO_DROPOUT_ADD_RMS_NORM_ARGS_INIT;
+  last.x = &product, last.residual = &residual, last.gamma = &gamma, last.y = &norm;
+  last.pre_norm = &y;
+  const velo_matmul_all_reduce_add_rms_norm_args usual =
+      VELO_MATMUL_ALL_REDUCE_ADD_RMS_NORM_ARGS_INIT;
+  last.epsilon = usual.epsilon;
+  return velo_dropout_add_rms_norm(me.stream, &last);
+}
+
+void check_overlap(const ranks_on_hosts& ranks, const overlap_calls& fused,
+                   const overlap_calls& apart) {
+  const auto at = [](int rank) { return static_cast<std::size_t>(rank); };
+  ranks.require([&](const rank_of_group& me) { return run_fused(*fused[at(me.rank)], me); });
+  ranks.require([&](const rank_of_group& me) { return run_apart(*apart[at(me.rank)], me); });
+  for (std::size_t r = 0; r < 4; ++r) {
+    CHECK(fused[r]->same_bits(*apart[r]));
+    CHECK(fused[r]->borders_kept());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("each operator beside a collective has the bits of the calls apart on two hosts") {
+  for (const char* hosts : placings) {
+    const ranks_on_hosts ranks(hosts);
+    for (const char* level : {"0", "1", "2"}) {
+      for (int rank = 0; rank < 4; ++rank)
+        REQUIRE(velo_config_set(ranks.context(rank), "level", level) == VELO_OK);
+      for (const overlap_kind how : overlap_kinds)
+        for (const velo_dtype dtype : {f32, bf16, f16})
+          for (const std::int64_t rows : {8, 200})
+            for (const bool transposed : {false, true}) {
+              INFO(name_of(how) << " on " << hosts << ", level " << level << ", " << int{dtype.code}
+                                << "." << int{dtype.bits} << ", " << rows << " rows");
+              check_overlap(ranks, calls_of(how, dtype, rows, transposed),
+                            calls_of(how, dtype, rows, transposed));
+            }
+    }
   }
 }

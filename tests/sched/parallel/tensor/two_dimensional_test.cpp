@@ -1,5 +1,6 @@
 // 2D tensor parallelism: two linear layers over all_gather_matmul_reduce_scatter with the groups in
-// each other's place, and the norm before them, forward and gradient, against the whole in double.
+// each other's place, and the norm before them, forward and gradient, against the whole in double,
+// in each dtype and at each level.
 //
 // Rank (i, j) of X x Y has rows part i of X and columns part j of Y of an activation. Ranks with
 // the same j gather rows, ranks with the same i share sums.
@@ -59,8 +60,8 @@ const whole x(rows, hidden, 1), up(inner, hidden, 2), down(hidden, inner, 3), dy
 // A part of a matrix that is cut in so many parts along rows and columns.
 struct part_of : matrix {
   part_of(const whole& all, std::int64_t r, std::int64_t of_rows, std::int64_t c,
-          std::int64_t of_columns)
-      : matrix(f32, {all.count() / of_rows, all.columns / of_columns}) {
+          std::int64_t of_columns, velo_dtype dtype = f32)
+      : matrix(dtype, {all.count() / of_rows, all.columns / of_columns}) {
     const std::int64_t width = all.columns / of_columns, height = count() / width;
     for (std::int64_t k = 0; k < count(); ++k)
       set(k, all(r * height + k / width, c * width + k % width));
@@ -68,7 +69,7 @@ struct part_of : matrix {
 };
 
 struct ones : matrix {
-  explicit ones(std::int64_t of) : matrix(f32, {of}) {
+  ones(std::int64_t of, velo_dtype dtype) : matrix(dtype, {of}) {
     for (std::int64_t k = 0; k < of; ++k) set(k, 1);
   }
 };
@@ -80,6 +81,11 @@ double distance(const matrix& got, const matrix& truth) {
     most = std::max(most, std::fabs(truth[i]));
   }
   return worst / most;
+}
+
+// Of rounding to a dtype; float32's are those of sums.
+double unit_of(velo_dtype dtype) {
+  return dtype.code == VELO_DTYPE_BFLOAT ? 0x1p-8 : dtype.bits == 16 ? 0x1p-11 : 6e-7;
 }
 
 struct groups {
@@ -111,15 +117,16 @@ velo_status weight_gradient(velo_stream stream, const matrix& of_dy, const matri
 
 // A rank's step: norm, both layers, and their gradients.
 struct step {
-  step(int rank, std::int64_t parts_x, std::int64_t parts_y)
+  step(int rank, std::int64_t parts_x, std::int64_t parts_y, velo_dtype in)
       : X(parts_x),
         Y(parts_y),
         i(rank / parts_y),
         j(rank % parts_y),
-        input(x, i, X, j, Y),
-        w_up(up, i, X, j, Y),
-        w_down(down, j, Y, i, X),
-        incoming(dy, i, X, j, Y) {}
+        dtype(in),
+        input(x, i, X, j, Y, dtype),
+        w_up(up, i, X, j, Y, dtype),
+        w_down(down, j, Y, i, X, dtype),
+        incoming(dy, i, X, j, Y, dtype) {}
 
   velo_status run(velo_stream stream, const groups& in) {
     velo_status done = norm(stream, in.along_y);
@@ -151,14 +158,15 @@ struct step {
   }
 
   const std::int64_t X, Y, i, j;
+  const velo_dtype dtype;
   part_of input, w_up, w_down, incoming;
-  ones gain{hidden / Y};
-  matrix normal{f32, {rows / X, hidden / Y}}, all_normal{f32, {rows, hidden / Y}};
-  matrix middle{f32, {rows / Y, inner / X}}, all_middle{f32, {rows, inner / X}};
-  matrix output{f32, {rows / X, hidden / Y}};
-  matrix dmiddle{f32, {rows / Y, inner / X}}, all_incoming{f32, {rows, hidden / Y}};
-  matrix dnormal{f32, {rows / X, hidden / Y}}, all_dmiddle{f32, {rows, inner / X}};
-  matrix dup{f32, {inner / X, hidden / Y}}, ddown{f32, {hidden / Y, inner / X}};
+  ones gain{hidden / Y, dtype};
+  matrix normal{dtype, {rows / X, hidden / Y}}, all_normal{dtype, {rows, hidden / Y}};
+  matrix middle{dtype, {rows / Y, inner / X}}, all_middle{dtype, {rows, inner / X}};
+  matrix output{dtype, {rows / X, hidden / Y}};
+  matrix dmiddle{dtype, {rows / Y, inner / X}}, all_incoming{dtype, {rows, hidden / Y}};
+  matrix dnormal{dtype, {rows / X, hidden / Y}}, all_dmiddle{dtype, {rows, inner / X}};
+  matrix dup{dtype, {inner / X, hidden / Y}}, ddown{dtype, {hidden / Y, inner / X}};
 };
 
 velo_status make_groups(velo_group all, int rank, std::int64_t parts_x, std::int64_t parts_y,
@@ -189,25 +197,31 @@ TEST_CASE("two layers cut in both ways, and their norm, have the whole's results
         ddown(k, n) += dy(r, k) * middle(r, n);
       }
   for (const auto& [parts_x, parts_y] : {std::pair(2, 3), {3, 2}, {2, 2}, {1, 3}, {4, 1}}) {
-    INFO(parts_x << " x " << parts_y);
     const local_ranks ranks(parts_x * parts_y, group_desc());
-    std::vector<std::unique_ptr<step>> steps;
-    for (int rank = 0; rank < ranks.size(); ++rank)
-      steps.push_back(std::make_unique<step>(rank, parts_x, parts_y));
-    ranks.require([&, cut_x = parts_x, cut_y = parts_y](const rank_of_group& me) {
-      groups in;
-      const velo_status made = make_groups(me.group, me.rank, cut_x, cut_y, in);
-      return made == VELO_OK ? steps[at(me.rank)]->run(me.stream, in) : made;
-    });
-    for (const auto& one : steps) {
-      const std::int64_t X = one->X, Y = one->Y, i = one->i, j = one->j;
-      CHECK(distance(one->normal, part_of(normal, i, X, j, Y)) < 1e-6);
-      CHECK(distance(one->middle, part_of(middle, j, Y, i, X)) < 1e-5);
-      CHECK(distance(one->output, part_of(output, i, X, j, Y)) < 1e-5);
-      CHECK(distance(one->dmiddle, part_of(dmiddle, j, Y, i, X)) < 1e-5);
-      CHECK(distance(one->dnormal, part_of(dnormal, i, X, j, Y)) < 1e-5);
-      CHECK(distance(one->dup, part_of(dup, i, X, j, Y)) < 1e-5);
-      CHECK(distance(one->ddown, part_of(ddown, j, Y, i, X)) < 1e-5);
-    }
+    for (const velo_dtype dtype : {f32, bf16, f16})
+      for (const char* level : {"2", "1", "0"}) {
+        INFO(parts_x << " x " << parts_y << ", " << int{dtype.code} << "." << int{dtype.bits}
+                     << ", level " << level);
+        set_all(ranks, "level", level);
+        std::vector<std::unique_ptr<step>> steps;
+        for (int rank = 0; rank < ranks.size(); ++rank)
+          steps.push_back(std::make_unique<step>(rank, parts_x, parts_y, dtype));
+        ranks.require([&, cut_x = parts_x, cut_y = parts_y](const rank_of_group& me) {
+          groups in;
+          const velo_status made = make_groups(me.group, me.rank, cut_x, cut_y, in);
+          return made == VELO_OK ? steps[at(me.rank)]->run(me.stream, in) : made;
+        });
+        const double unit = unit_of(dtype);
+        for (const auto& one : steps) {
+          const std::int64_t X = one->X, Y = one->Y, i = one->i, j = one->j;
+          CHECK(distance(one->normal, part_of(normal, i, X, j, Y)) < 2 * unit);
+          CHECK(distance(one->middle, part_of(middle, j, Y, i, X)) < 16 * unit);
+          CHECK(distance(one->output, part_of(output, i, X, j, Y)) < 16 * unit);
+          CHECK(distance(one->dmiddle, part_of(dmiddle, j, Y, i, X)) < 16 * unit);
+          CHECK(distance(one->dnormal, part_of(dnormal, i, X, j, Y)) < 16 * unit);
+          CHECK(distance(one->dup, part_of(dup, i, X, j, Y)) < 16 * unit);
+          CHECK(distance(one->ddown, part_of(ddown, j, Y, i, X)) < 16 * unit);
+        }
+      }
   }
 }

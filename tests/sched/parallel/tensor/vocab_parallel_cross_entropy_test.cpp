@@ -216,6 +216,73 @@ TEST_CASE("losses over cut classes have the golden values") {
   }
 }
 
+namespace {
+
+// Multiples of 1000 in [-max, max] that no two neighbors in a row share, of `ranks` x 8 classes:
+// all but the largest vanish in a sum of exponentials. In token 3 two ranks have the largest.
+void fill_with_thousands(const loss_ranks& all, const loss_case& of) {
+  for (std::size_t r = 0; r < all.size(); ++r)
+    for (std::int64_t t = 0; t < of.tokens; ++t)
+      for (std::int64_t v = 0; v < 8; ++v) {
+        const std::int64_t name = of.begin(static_cast<int>(r)) + v;
+        const double x = static_cast<double>((5 * name + 3 * t) % of.vocab - of.vocab / 2);
+        const bool again = t == 3 && name % 8 == 1;
+        all[r]->logits.set(t * 8 + v, 1000 * (again ? static_cast<double>(of.vocab) : x));
+      }
+}
+
+// For a token: the largest logit, how many classes have it, and the target's logit.
+struct largest {
+  double value = -HUGE_VAL, classes = 0, target = 0;
+
+  largest(const loss_ranks& all, const loss_case& of, std::int64_t t) {
+    for (std::int64_t name = 0; name < of.vocab; ++name) {
+      const double x = all[at(static_cast<int>(name / 8))]->logits.get(t * 8 + name % 8);
+      if (x > value) value = x, classes = 0;
+      if (x == value) ++classes;
+      if (name == of.targets[at(t)]) target = x;
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("losses of logits in the thousands are exact: nothing overflows") {
+  for (const int count : {1, 2, 3, 4, 8}) {
+    const local_ranks all(count);
+    for (const velo_dtype dtype : {f32, bf16})
+      for (const char* level : {"2", "1", "0"}) {
+        set_all(all, "level", level);
+        loss_case of = even(count, 8 * count);
+        of.dtype = dtype;
+        of.targets[4] = of.ignored;
+        const loss_ranks now = ranks_of(of);
+        fill_with_thousands(now, of);
+        std::vector<largest> most;
+        for (std::int64_t t = 0; t < of.tokens; ++t) most.emplace_back(now, of, t);
+        INFO(count << " ranks, level " << level << ", " << int{dtype.bits} << " bits");
+        all.require([&](const rank_of_group& me) {
+          const velo_status done = now[at(me.rank)]->forward(me.stream, me.group);
+          return done == VELO_OK ? now[at(me.rank)]->gradient(me.stream, me.group, false) : done;
+        });
+        for (std::int64_t t = 0; t < of.tokens; ++t) {
+          const largest& one = most[at(t)];
+          const bool counts = of.targets[at(t)] >= 0;
+          const double lse = one.value + std::log(one.classes);
+          for (std::int64_t name = 0; name < of.vocab; ++name) {
+            const loss_rank& has = *now[at(static_cast<int>(name / 8))];
+            CHECK(has.lse.get(t) == static_cast<float>(lse));
+            CHECK(has.loss.get(t) == (counts ? Approx(lse - one.target).epsilon(1e-6) : Approx(0)));
+            const double p = has.logits.get(t * 8 + name % 8) == one.value ? 1 / one.classes : 0,
+                         wanted = counts ? p - (name == of.targets[at(t)] ? 1 : 0) : 0;
+            CHECK(has.dlogits.get(t * 8 + name % 8) ==
+                  Approx(has.dloss.get(t) * wanted).epsilon(4e-3));
+          }
+        }
+      }
+  }
+}
+
 TEST_CASE("processes and hosts compute the losses of threads") {
   const ranks_on_hosts hosts("0011");
   const local_ranks threads(4);
