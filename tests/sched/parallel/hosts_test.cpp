@@ -212,13 +212,13 @@ TEST_CASE("each operator beside a collective has the bits of the calls apart on 
         REQUIRE(velo_config_set(ranks.context(rank), "level", level) == VELO_OK);
       for (const overlap_kind how : overlap_kinds)
         for (const velo_dtype dtype : {f32, bf16, f16})
-          for (const std::int64_t rows : {8, 200})
-            for (const bool transposed : {false, true}) {
-              INFO(name_of(how) << " on " << hosts << ", level " << level << ", " << int{dtype.code}
-                                << "." << int{dtype.bits} << ", " << rows << " rows");
-              check_overlap(ranks, calls_of(how, dtype, rows, transposed),
-                            calls_of(how, dtype, rows, transposed));
-            }
+          for (const std::int64_t rows : {8, 200}) {
+            INFO(name_of(how) << " on " << hosts << ", level " << level << ", " << int{dtype.code}
+                              << "." << int{dtype.bits} << ", " << rows << " rows");
+            const bool transposed = (rows == 200) == (dtype.bits == 16);
+            check_overlap(ranks, calls_of(how, dtype, rows, transposed),
+                          calls_of(how, dtype, rows, transposed));
+          }
     }
   }
 }
