@@ -49,6 +49,29 @@ TEST_CASE("matrices cut both ways exchange rows along x and products along y") {
   CHECK(use.gradient_bytes == 6 * stream + qkv + 2 * attended + gates + 2 * gated + norms);
 }
 
+TEST_CASE("the first linear layer of 16 ranks exchanges the published numbers of elements") {
+  // s 4096, h 8192, O 28672: elements that a rank receives in the gather, and sends in the scatter.
+  const struct {
+    std::int64_t x, y;
+    double gathered, scattered;
+  } cuts[] = {{8, 2, 14680064, 7340032}, {4, 4, 6291456, 22020096}, {16, 1, 31457280, 0}};
+  for (const auto& [x, y, gathered, scattered] : cuts) {
+    const auto elements = [&, x_ranks = x, y_ranks = y](double stream, double first) {
+      // A column of 4096 rows; what is cut along the other dimension is a rank's part of it.
+      const cut_block block{x_ranks,
+                            y_ranks,
+                            4096,
+                            0,
+                            stream / static_cast<double>(y_ranks),
+                            first / static_cast<double>(x_ranks),
+                            0};
+      return exchanged_both_ways({}, block).forward_bytes;
+    };
+    CHECK(elements(8192, 0) == 2 * gathered);  // and the block's second layer scatters as much
+    CHECK(elements(0, 28672) == scattered);
+  }
+}
+
 TEST_CASE("along y alone nothing of the stream is gathered, along x alone no product is summed") {
   const double row = tokens * vectors, part = 3.0 / 4;
   const tensor_use along_y = costs_of(layout_of(4, 1)).tensor;

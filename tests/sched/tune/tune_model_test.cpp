@@ -65,6 +65,22 @@ TEST_CASE("activations of a layer are those of Korthikanti et al., table 2") {
   CHECK(all.output.kept == 4 * s * b * h / t * (1 + v / h));
 }
 
+TEST_CASE("activations of a layer of 4096 rows and columns are those published") {
+  const auto kept = [](std::int32_t tp, const std::string& training) {
+    wanted one = published();
+    one.model =
+        R"("layers": 4, "hidden": 4096, "heads": 32, "ffn_hidden": 16384, "vocabulary": 1000, )"
+        R"("gated": false, "dropout": true, "flash_attention": false)";
+    one.training = R"("global_batch": 8, "sequence": 4096)" + training;
+    velo_tuning_layout layout = layout_of(tp, 1);
+    layout.recompute = VELO_TUNING_RECOMPUTE_CORE;  // without scores, as a fused attention
+    return layer_costs_of(job_of(one.text()), layout).dense.kept;
+  };
+  CHECK(kept(1, "") == 570425344);
+  CHECK(kept(8, R"(, "sequence_parallel": false)") == 218103808);
+  CHECK(kept(8, "") == 71303168);
+}
+
 TEST_CASE("a fused attention keeps no scores, and a gate one tensor more") {
   wanted one;  // h = 256, 8 heads, 1024 wide
   const layer_costs all = layer_costs_of(job_of(one.text()), layout_of(1, 1));

@@ -158,6 +158,24 @@ TEST_CASE("rings and exchanges of heads receive what their formulas say") {
   for (const velo::sched::block_message& m : uneven.forward.messages)
     if (m.what == content::k)
       CHECK(m.heads == (m.to == 0 ? velo::sched::span{0, 4} : velo::sched::span{3, 7}));
+  const velo::sched::span of_four[] = {{0, 1}, {0, 2}, {1, 3}, {2, 3}};
+  const sequence_plan fewer = velo::sched::plan_rings(shape_of(4, {64}, 12, 3), {4, 1});
+  for (const velo::sched::block_message& m : fewer.forward.messages)
+    if (m.what == content::k) CHECK(m.heads == of_four[m.to]);
+}
+
+TEST_CASE("in every step of a ring all ranks hold different blocks, in any window") {
+  for (const std::int64_t window : {1, 2, 4, 8}) {
+    const sequence_plan plan = velo::sched::plan_rings(shape_of(8, {16}, 1, 1, false), {1, window});
+    for (const attention_pass* pass : {&plan.forward, &plan.gradient})
+      for (std::size_t step = 0; step < 8; ++step) {
+        list held;
+        for (std::size_t rank = 0; rank < 8; ++rank)
+          held.push_back(visits(plan, rank, *pass)[step]);
+        std::sort(held.begin(), held.end());
+        CHECK(held == list{0, 1, 2, 3, 4, 5, 6, 7});
+      }
+  }
 }
 
 TEST_CASE("what is kept for the gradient does not travel again") {
