@@ -1,5 +1,6 @@
 // The memory of each rank by purpose is what its part of the model needs: parameters, gradients and
-// optimizer by the bytes of a parameter, activations by the tensors that a layer keeps.
+// optimizer by the bytes of a parameter, activations by the tensors that a layer keeps, and in
+// stages by the micro-batches that the order holds at a time.
 #include <catch2/catch.hpp>
 #include <functional>
 
@@ -26,6 +27,9 @@ struct share {
   double parameters, updated;  // updated: with a sharded optimizer its part
   double rows, tokens;         // of a micro-batch: of the residual stream, between matrices
   double heads, kv_heads, inner, vocab, hidden;
+  double layers;
+  bool begins, ends;  // whether it has the embedding, and the head
+  double held;        // micro-batches at a time
 };
 
 double part(std::int64_t all, std::int64_t index, std::int64_t of) {
@@ -37,7 +41,7 @@ double layers_with_keys(const decoder::model_settings& m) {
   return static_cast<double>(m.kv_share == 0 ? m.layers : m.layers - m.layers / m.kv_share);
 }
 
-// Without stages.
+// Stages are even, and in the order of 1f1b: the first of P holds P micro-batches.
 share share_of(const settings& s, int rank) {
   const auto& [m, d, o, sch, mem, p, r] = s;
   const std::int64_t x_ranks = p.in_two() ? p.tp_x : p.tp, y_ranks = p.tp / x_ranks;
@@ -55,11 +59,17 @@ share share_of(const settings& s, int rank) {
   one.inner = part(m.inner, x, x_ranks);
   one.vocab = part(m.vocab, x, x_ranks);
   one.hidden = part(m.hidden, y, y_ranks);
+  const std::int64_t stage = rank / (r.ranks / p.pp);
+  one.layers = size(m.layers / p.pp);
+  one.begins = stage == 0, one.ends = stage + 1 == p.pp;
+  one.held = size(p.pp - stage);
   const double hidden = one.hidden, width = size(m.head_dim());
   const double layer = hidden * (2 * one.heads * width + 3 * one.inner + 2);
   const double keys = hidden * 2 * one.kv_heads * width;
-  one.parameters =
-      size(m.layers) * layer + layers_with_keys(m) * keys + hidden * (2 * one.vocab + 1);
+  const double table = hidden * one.vocab;
+  const bool has_one_table = m.tied && p.pp == 1;
+  one.parameters = one.layers * layer + layers_with_keys(m) / size(p.pp) * keys +
+                   (one.begins ? table : 0) + (one.ends ? hidden + (has_one_table ? 0 : table) : 0);
   one.updated = one.parameters / (r.zero ? size(copies * p.cp) : 1);
   const double all = size(d.batch / copies * d.sequence / p.cp);
   one.tokens = all / size(y_ranks);
@@ -77,34 +87,61 @@ double activations_of(const settings& s, const share& one, double kept) {
   const double statistics = 2 * one.heads * 4;
   const double layer = one.rows * stream + one.tokens * (between + statistics);
   const double head =
-      one.rows * (2 * hidden * element + 4) + one.tokens * (one.vocab * element + 4);
-  return static_cast<double>(s.model.layers) * layer + kept * element +
-         layers_with_keys(s.model) * one.tokens * keys + head;
+      one.ends ? one.rows * (2 * hidden * element + 4) + one.tokens * (one.vocab * element + 4) : 0;
+  const double share_of_layers = one.layers / static_cast<double>(s.model.layers);
+  return one.held * (one.layers * layer + kept * element + head +
+                     share_of_layers * layers_with_keys(s.model) * one.tokens * keys);
+}
+
+// Cosines and sines of this rank's rows, which lie beside the weights.
+double angles_of(const settings& s) {
+  const std::int64_t cut = s.data.has_documents() ? 1 : s.parallel.attention_ranks();
+  return static_cast<double>(2 * 4 * s.data.sequence / cut * s.model.head_dim());
 }
 
 struct measured {
   velo_pool_stats pool;
+  double activations;
   double kept;  // elements of other ranks that all layers keep of a micro-batch, as plans say
 };
 
-// Between a forward and a backward pass: counts of what is live are exact with any threads.
+// Of the layers of this rank, by a plan for windows or for the documents of the last micro-batch.
+double kept_by(const settings& s, const decoder::member& rank, decoder::trainer& one,
+               const share& mine) {
+  if (s.parallel.attention_ranks() == 1) return 0;
+  const decoder::context_parallel context(rank, s, one.weights().layout().widths);
+  const bool packs = s.data.has_documents();
+  const decoder::sequence_share& of =
+      packs ? one.activations().documents->share : context.of_window();
+  std::int64_t kept = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(mine.layers); ++i)
+    kept += of.of(context.keys_of(i)).saves.kept;
+  return static_cast<double>((packs ? 1 : s.data.batch / rank.copies()) * kept);
+}
+
+// Between a forward and a backward pass, where counts of what is live are exact with any threads;
+// with stages at the peak of a step.
 std::vector<measured> measured_on(const settings& s) {
-  const decoder::corpus text = decoder::split_text(some_text(60000), 1 << 20);
+  const std::string whole = some_text(60000);
+  const decoder::corpus text =
+      s.data.has_documents()
+          ? decoder::split_documents(whole, decoder::line_ends(whole, {whole.size()}), 1 << 20)
+          : decoder::split_text(whole, 1 << 20);
   std::vector<measured> all(static_cast<std::size_t>(s.run.ranks));
   decoder::on_all_ranks(s, {}, [&](decoder::member& rank) {
     decoder::split(rank, s);
     decoder::trainer one(rank, s, text);
     one.start();
     one.step();
-    const std::int64_t windows = s.data.batch / rank.copies();
-    one.model().forward(rank.stream(), one.activations(), windows);
-    one.model().loss(rank.stream(), one.activations(), velo::reduction::mean);
-    const decoder::context_parallel context(rank, s, one.weights().layout().widths);
-    std::int64_t kept = 0;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(s.model.layers); ++i)
-      kept += context.of_window().of(context.keys_of(i)).saves.kept;
-    all[static_cast<std::size_t>(rank.rank())] = {rank.memory().stats(),
-                                                  static_cast<double>(windows * kept)};
+    if (s.parallel.pp == 1) {
+      one.model().forward(rank.stream(), one.activations(), s.data.batch / rank.copies());
+      one.model().loss(rank.stream(), one.activations(), velo::reduction::mean);
+    }
+    const velo_pool_stats now = rank.memory().stats();
+    const std::uint64_t* const from = s.parallel.pp == 1 ? now.purpose_live : now.purpose_peak;
+    all[static_cast<std::size_t>(rank.rank())] = {
+        now, static_cast<double>(from[VELO_PURPOSE_ACTIVATION]),
+        kept_by(s, rank, one, share_of(s, rank.rank()))};
     return 0;
   });
   return all;
@@ -164,10 +201,41 @@ TEST_CASE("each rank has the memory of its part of a model") {
          s.parallel.tp = 4, s.parallel.tp_x = s.parallel.cp = 2;
          s.run.zero = true;
        }},
+      {"tied, tp 2 with rows cut, two copies", "bf16", 4,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.tp = 2, s.parallel.sequence_parallel = true;
+       }},
+      {"two stages", "f32", 2, [](settings& s) { s.parallel.pp = 2; }},
+      {"four stages, tied, tp 2 with rows cut", "bf16", 8,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.pp = 4, s.parallel.tp = 2, s.parallel.sequence_parallel = true;
+       }},
+      {"two stages, tp 2, cp 2", "f32", 8,
+       [](settings& s) { s.parallel.pp = s.parallel.tp = s.parallel.cp = 2; }},
+      {"two stages, tied, cp 2 by ulysses, two copies that share the optimizer", "bf16", 8,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.pp = s.parallel.cp = 2, s.parallel.cp_algorithm = "ulysses";
+         s.run.zero = true;
+       }},
+      {"documents, tp 2, two copies", "f32", 4,
+       [](settings& s) { s.data.documents = "lines", s.parallel.tp = 2; }},
+      {"documents, tied, cp 2 by ulysses, tp 2 with rows cut", "bf16", 4,
+       [](settings& s) {
+         s.data.documents = "lines", s.model.tied = true;
+         s.parallel.cp = s.parallel.tp = 2, s.parallel.cp_algorithm = "ulysses";
+         s.parallel.sequence_parallel = true;
+       }},
+      {"documents, two stages, tp 2", "f32", 4,
+       [](settings& s) { s.data.documents = "lines", s.parallel.pp = s.parallel.tp = 2; }},
   };
   for (const layout& each : layouts) {
     settings s = some_model(each.dtype);
     each.set(s);
+    if (s.parallel.pp > 1) s.model.layers = 8;  // tensors between stages are few beside theirs
+    s.data.accumulation = s.parallel.pp;
     s.run.ranks = each.ranks;
     const std::vector<measured> all = measured_on(s);
     for (int rank = 0; rank < each.ranks; ++rank) {
@@ -179,11 +247,10 @@ TEST_CASE("each rank has the memory of its part of a model") {
       };
       const bool narrow = s.model.dtype == "bf16";
       CHECK(live(VELO_PURPOSE_PARAMETER) ==
-            Approx((narrow ? 2 : 4) * one.parameters).epsilon(0.02));
+            Approx((narrow ? 2 : 4) * one.parameters + angles_of(s)).epsilon(0.02));
       CHECK(live(VELO_PURPOSE_GRADIENT) == Approx(4 * one.parameters).epsilon(0.02));
       CHECK(live(VELO_PURPOSE_OPTIMIZER) == Approx((narrow ? 12 : 8) * one.updated).epsilon(0.02));
-      CHECK(live(VELO_PURPOSE_ACTIVATION) ==
-            Approx(activations_of(s, one, now.kept)).epsilon(0.05));
+      CHECK(now.activations == Approx(activations_of(s, one, now.kept)).epsilon(0.05));
     }
   }
 }
