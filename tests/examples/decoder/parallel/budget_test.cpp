@@ -187,3 +187,43 @@ TEST_CASE("with 1f1b the first of two stages recomputes more within the same bud
   CHECK(recomputed[0] > recomputed[1]);
   CHECK(recomputed[0] > 0);
 }
+
+TEST_CASE("ranks that share layers choose the same recompute, layer by layer") {
+  using namespace decoder;
+  const struct {
+    const char* name;
+    std::int64_t tp, cp, pp, ranks;
+  } cuts[] = {
+      {"tp 2", 2, 1, 1, 2}, {"cp 2", 1, 2, 1, 2}, {"copies", 1, 1, 1, 2}, {"all", 2, 2, 2, 8}};
+  const corpus text = split_text(some_text(60000), 1 << 20);
+  for (const auto& cut : cuts) {
+    INFO(cut.name);
+    settings s = some_model();
+    s.parallel.tp = cut.tp, s.parallel.cp = cut.cp, s.parallel.pp = cut.pp;
+    s.run.ranks = cut.ranks;
+    s.memory.recompute = "adaptive";
+    std::vector<std::vector<layer_recompute>> chosen(static_cast<std::size_t>(cut.ranks));
+    on_all_ranks(s, {}, [&](member& rank) {
+      split(rank, s);
+      trainer one(rank, s, text);
+      memory_settings none = s.memory, full = s.memory;
+      none.recompute = "none", full.recompute = "full";
+      const std::int64_t most = one.peak_bytes(none), least = one.peak_bytes(full);
+      one.adapt((most + least) / 2);
+      chosen[static_cast<std::size_t>(rank.rank())] = one.recomputed();
+      return 0;
+    });
+    const std::int64_t of_stage = cut.ranks / cut.pp;
+    for (std::int64_t rank = 0; rank < cut.ranks; ++rank) {
+      const auto& mine = chosen[static_cast<std::size_t>(rank)];
+      const auto& first = chosen[static_cast<std::size_t>(rank / of_stage * of_stage)];
+      const auto alike = [](const layer_recompute& a, const layer_recompute& b) {
+        return a.kinds == b.kinds && a.first == b.first;
+      };
+      CHECK(std::equal(mine.begin(), mine.end(), first.begin(), first.end(), alike));
+      CHECK(mine.size() == static_cast<std::size_t>(s.model.layers / cut.pp));
+    }
+    const auto some = [](const layer_recompute& each) { return each.kinds != 0; };
+    CHECK(std::any_of(chosen[0].begin(), chosen[0].end(), some));
+  }
+}

@@ -3,20 +3,9 @@
 
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "tests/examples/decoder/parallel/named_layouts.hpp"
+#include "tests/examples/decoder/parallel/saved_model.hpp"
 
 namespace {
-
-void save(decoder::member& rank, decoder::trainer& one, const std::string& path) {
-  const decoder::checkpoint now = one.state("{}");
-  if (rank.leads())
-    decoder::save_checkpoint(path, now, "");
-  else
-    decoder::trainer::give(now);
-}
-
-std::string contents_of(const std::string& checkpoint) {
-  return get(checkpoint + "/model.safetensors") + get(checkpoint + "/training_state.safetensors");
-}
 
 // Whether ranks with these settings train the model of others, on the same text.
 bool trains_the_same(const settings& one, const settings& other) {
