@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "tests/temporary_folder.hpp"
 #include "tests/tools/velo/run.hpp"
@@ -312,6 +313,37 @@ TEST_CASE("plans that pretrain cannot run are not written, and the reason is pri
         "velo: pretrain can run none of them: of the first, it overlaps products with exchanges "
         "(tp_slices)\n");
   const outcome table = tune(folder + "llama2_7b.json --top 2");
-  CHECK(table.out.find("pretrain can run plans 1 2; --pretrain writes the first of them") !=
+  CHECK(table.out.find("pretrain can run the marked plans; --pretrain writes the first of them") !=
         std::string::npos);
+}
+
+TEST_CASE("tables and data say which plans pretrain runs") {
+  const temporary_folder folder_of_test;
+  // Of two stages a balanced split leaves the last one, which has the output, without a layer.
+  const std::string job =
+      folder_of_test.put("job.json", R"({"model": {"layers": 1, "hidden": 64, "heads": 4,
+      "ffn_hidden": 96, "vocabulary": 30000}, "training": {"global_batch": 4, "sequence": 64},
+      "accelerators": 2, "search": {"tp": [1], "cp": [1], "pp": [1, 2], "kind": ["1f1b"],
+      "micro_batch": [2], "recompute": ["none"], "split": ["balanced"]}})");
+  const json all = parsed(tune(job + " --json").out);
+  const json_t* plans = json_object_get(all.get(), "plans");
+  REQUIRE(json_array_size(plans) == 2);
+  std::vector<std::string> marks;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const json_t* plan = json_array_get(plans, i);
+    const bool staged = number_of(json_object_get(plan, "layout"), "pp") == 2;
+    CHECK(json_is_true(json_object_get(plan, "runnable")) == !staged);
+    const json_t* why = json_object_get(plan, "not_runnable");
+    CHECK((why == nullptr ? "" : std::string(json_string_value(why))) ==
+          (staged ? "it has a stage without a layer" : ""));
+    marks.push_back(staged ? "-" : "runs");
+  }
+  std::istringstream lines(tune(job).out);
+  std::size_t row = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string last = line.substr(line.find_last_of(' ') + 1);
+    if (line.rfind("#", 0) == 0) CHECK(last == "pretrain");
+    if (row < 2 && line.rfind(std::to_string(row + 1) + "  ", 0) == 0) CHECK(last == marks[row++]);
+  }
+  CHECK(row == 2);
 }

@@ -26,7 +26,9 @@ const char* const tune_help =
     "                       (beside the config; without one, all defaults)\n"
     "  --accelerators N     instead of the config's\n"
     "  --top N              plans to find, the best first (the config's search.keep, else 20)\n"
-    "  --json               as data, with memory of every rank of every plan\n"
+    "  --json               as data, with memory of every rank of every plan, and whether "
+    "pretrain\n"
+    "                       runs it (runnable, else not_runnable: why)\n"
     "  --rejected           every candidate that is no plan, and why, as CSV\n"
     "  --assumptions        what the numbers rest on: formulas, and every key with its value\n"
     "  --pretrain           the best plan that velo's example pretrain can run, as a file "
@@ -152,29 +154,64 @@ std::string in_file(const velo::error& failure, const std::string& config,
   return (of_profile ? profile : config) + ": " + sentence_of(failure);
 }
 
-// The plans that pretrain can run, by their numbers from 1 on, as a sentence.
-std::string pretrain_plans(const json_t* all) {
-  const std::size_t count = json_array_size(member(all, "plans"));
-  std::string numbers;
-  for (std::size_t i = 0; i < count; ++i)
-    if (pretrain_refusal(all, i).empty()) numbers += " " + std::to_string(i + 1);
-  if (numbers.empty())
-    return "pretrain can run none of them: of the first, " + pretrain_refusal(all, 0);
-  return "pretrain can run plans" + numbers + "; --pretrain writes the first of them as its config";
+bool is_runnable(const json_t* all, std::size_t plan) {
+  return json_is_true(member(json_array_get(member(all, "plans"), plan), "runnable"));
 }
 
 bool pretrain_runs_any(const json_t* all) {
   for (std::size_t i = 0; i < json_array_size(member(all, "plans")); ++i)
-    if (pretrain_refusal(all, i).empty()) return true;
+    if (is_runnable(all, i)) return true;
   return false;
+}
+
+// Which plans of the table pretrain runs, as a sentence.
+std::string pretrain_plans(const json_t* all) {
+  if (!pretrain_runs_any(all))
+    return "pretrain can run none of them: of the first, " +
+           text(json_array_get(member(all, "plans"), 0), "not_runnable");
+  return "pretrain can run the marked plans; --pretrain writes the first of them as its config";
+}
+
+// The table of a summary, which begins behind its first empty line with two rows of names and
+// units, with a column that marks the plans that pretrain runs.
+std::string with_marks(const std::string& summary, const json_t* all) {
+  constexpr int width = 10;
+  const auto cell = [](const char* word) {
+    char made[width + 1];
+    std::snprintf(made, sizeof made, "%*s", width, word);
+    return std::string(made);
+  };
+  std::size_t end = summary.find("\n\n") + 1;
+  std::string made = summary.substr(0, end + 1);
+  for (std::size_t row = 0; row < json_array_size(member(all, "plans")) + 2; ++row) {
+    const std::size_t begin = end + 1;
+    end = summary.find('\n', begin);
+    const char* mark = row == 0 ? "pretrain" : row > 1 && is_runnable(all, row - 2) ? "runs" : "-";
+    made += summary.substr(begin, end - begin) + cell(row == 1 ? "" : mark) + "\n";
+  }
+  return made + summary.substr(end + 1);
+}
+
+// The tuning as JSON with the plans that pretrain can run marked.
+json marked(const velo::tuning& found) {
+  json all = parse(found.write<std::string>(VELO_TUNING_JSON));
+  mark_plans(all.get());
+  return all;
+}
+
+std::string written(const json_t* all) {
+  const std::unique_ptr<char, void (*)(void*)> made(
+      json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(12)), &free);
+  if (made == nullptr) throw std::runtime_error("no memory for the plans");
+  return std::string(made.get()) + "\n";
 }
 
 // The best plan that pretrain can run as its config. Nothing if there is none, with a message.
 std::string pretrain_text(const velo::tuning& found) {
   if (found.info().plans == 0) return "";
-  const json all = parse(found.write<std::string>(VELO_TUNING_JSON));
+  const json all = marked(found);
   for (std::size_t i = 0; i < json_array_size(member(all.get(), "plans")); ++i)
-    if (pretrain_refusal(all.get(), i).empty()) return pretrain_config(all.get(), i);
+    if (is_runnable(all.get(), i)) return pretrain_config(all.get(), i);
   std::fprintf(stderr, "velo: %s\n", pretrain_plans(all.get()).c_str());
   return "";
 }
@@ -209,7 +246,7 @@ void prepare_type(tune_arguments& given) {
 
 // The text of plans that were run; empty where none has a time.
 std::string tried_text(const velo::tuning& found, const tune_arguments& given) {
-  const json all = parse(found.write<std::string>(VELO_TUNING_JSON));
+  const json all = marked(found);
   if (!pretrain_runs_any(all.get())) {
     std::fprintf(stderr, "velo: %s\n", pretrain_plans(all.get()).c_str());
     return "";
@@ -221,9 +258,7 @@ std::string tried_text(const velo::tuning& found, const tune_arguments& given) {
   }
   if (given.pretrain) return pretrain_config(all.get(), 0);
   if (given.format != VELO_TUNING_JSON) return trials_text(all.get());
-  const std::unique_ptr<char, void (*)(void*)> written(
-      json_dumps(all.get(), JSON_INDENT(1) | JSON_REAL_PRECISION(12)), &free);
-  return std::string(written.get()) + "\n";
+  return written(all.get());
 }
 
 // --measure: a profile instead of plans.
@@ -240,10 +275,13 @@ int write_profile(const std::string& config, const tune_arguments& given) {
 std::string text_of(const velo::tuning& found, const tune_arguments& given) {
   if (given.type != "white" && found.info().plans > 0) return tried_text(found, given);
   if (given.pretrain) return pretrain_text(found);
+  if (given.format == VELO_TUNING_JSON) return written(marked(found).get());
   std::string text = found.write<std::string>(given.format);
   if (given.format != VELO_TUNING_SUMMARY) return text;
-  if (found.info().plans > 0)
-    text += "\n" + pretrain_plans(parse(found.write<std::string>(VELO_TUNING_JSON)).get()) + "\n";
+  if (found.info().plans > 0) {
+    const json all = marked(found);
+    text = with_marks(text, all.get()) + "\n" + pretrain_plans(all.get()) + "\n";
+  }
   return text + "\nWhat the numbers rest on: velo tune .. --assumptions\n";
 }
 

@@ -83,31 +83,60 @@ struct state_settings {
   std::string missing;
 };
 
-std::string refusal(const pretrain_plan& of) {
+// The bounds of pretrain's settings that those of velo_tune exceed.
+std::string size_refusal(const pretrain_plan& of) {
+  struct bound {
+    const char* name;
+    std::int64_t got, least, most;
+  };
+  const std::int64_t wide = 1 << 20, windows = of.layout("micro_batch") * of.layout("dp");
+  const bound bounds[] = {
+      {"hidden", of.model("hidden"), 2, 65536},
+      {"layers", of.model("layers"), 1, 1024},
+      {"heads", of.model("heads"), 1, 1024},
+      {"ffn_hidden", of.model("ffn_hidden"), 1, wide},
+      {"vocabulary", of.model("vocabulary"), symbols, wide},
+      {"sequence", of.training("sequence"), 2, wide},
+      {"tokens of a micro-batch", of.training("sequence") * windows, 2, std::int64_t{1} << 31}};
+  for (const auto& [name, got, least, most] : bounds)
+    if (got < least || got > most)
+      return std::string("its ") + name + " is " + std::to_string(got) + ", and pretrain takes " +
+             std::to_string(least) + " to " + std::to_string(most);
+  if (of.ranks() > most_ranks) return "it takes more than 1024 ranks";
+  return "";
+}
+
+std::string model_refusal(const pretrain_plan& of) {
   if (of.has("moe.experts")) return "it has experts";
   if (of.has("latent_attention.kv_rank")) return "it has latent attention";
   if (!of.is("gated")) return "its feed-forwards are not gated";
   if (of.is("dropout")) return "it has dropout";
   if (!of.is("flash_attention")) return "it keeps the scores of attention";
-  if (std::string missing = state_settings(of).missing; !missing.empty()) return missing;
   if (of.model("head_dim") * of.model("heads") != of.model("hidden"))
     return "its heads are not hidden / heads wide";
   if (of.model("head_dim") % 2 != 0) return "its heads have an odd width";
-  if (of.model("vocabulary") < symbols)
-    return "its vocabulary is below " + std::to_string(symbols) + " symbols";
+  return size_refusal(of);
+}
+
+std::string layout_refusal(const pretrain_plan& of) {
   const std::int64_t x = of.ranks_x();
   if (x > of.model("kv_heads") && (x % of.model("kv_heads") != 0 || of.model("heads") % x != 0))
     return std::string(of.layout("tp_x") > 0 ? "tp_x" : "tp") +
            " exceeds kv_heads and is no multiple of it that divides heads";
   if (of.layout("tp_slices") > 1) return "it overlaps products with exchanges (tp_slices)";
-  if (of.trains_with("fp8")) return "it trains in fp8";
-  if (of.training("zero") > 1) return "it shares gradients (zero 2)";
   if (of.word("recompute") == "norms") return "it recomputes norms and activations";
-  if (of.ranks() > most_ranks) return "it takes more than 1024 ranks";
   const auto& layers = of.stage_layers();
   if (std::find(layers.begin(), layers.end(), 0) != layers.end())
     return "it has a stage without a layer";
   return "";
+}
+
+std::string refusal(const pretrain_plan& of) {
+  if (std::string why = model_refusal(of); !why.empty()) return why;
+  if (std::string missing = state_settings(of).missing; !missing.empty()) return missing;
+  if (of.trains_with("fp8")) return "it trains in fp8";
+  if (of.training("zero") > 1) return "it shares gradients (zero 2)";
+  return layout_refusal(of);
 }
 
 json_t* section(const json& all, const char* name) {
@@ -161,6 +190,16 @@ void write_parallel(json_t* to, const pretrain_plan& of) {
 
 std::string pretrain_refusal(const json_t* tuning, std::size_t plan) {
   return refusal(pretrain_plan(tuning, plan));
+}
+
+void mark_plans(json_t* tuning) {
+  const json_t* plans = member(tuning, "plans");
+  for (std::size_t i = 0; i < json_array_size(plans); ++i) {
+    const std::string why = pretrain_refusal(tuning, i);
+    json_t* plan = json_array_get(plans, i);
+    json_object_set_new(plan, "runnable", json_boolean(why.empty()));
+    if (!why.empty()) json_object_set_new(plan, "not_runnable", json_string(why.c_str()));
+  }
 }
 
 std::string pretrain_config(const json_t* tuning, std::size_t plan) {

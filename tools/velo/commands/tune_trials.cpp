@@ -145,7 +145,8 @@ std::string seconds_text(double seconds) {
 void try_plans(json_t* tuning, const trial_settings& how) {
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < json_array_size(member(tuning, "plans")); ++i)
-    if (pretrain_refusal(tuning, i).empty()) wanted.push_back(i);
+    if (json_is_true(member(json_array_get(member(tuning, "plans"), i), "runnable")))
+      wanted.push_back(i);
   const auto most = static_cast<std::size_t>(how.most);
   if (how.every_one && wanted.size() > most)
     throw input_error("--type black runs every plan that pretrain can, which are " +

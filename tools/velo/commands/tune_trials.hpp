@@ -14,7 +14,7 @@ struct trial_settings {
   bool every_one = false;  // refuse a search with more of them; keep no plan that was not run
 };
 
-// Runs plans of a tuning's JSON and puts them into the order of their measured steps, in seconds in
+// Runs plans of a tuning's JSON that are marked as runnable, and puts them into the order of their measured steps, in seconds in
 // the member "measured_step_seconds"; the rest follows as it was. Plans that failed come last, with
 // the member "trial_failure". A line for each trial goes to the standard error. Throws input_error
 // where more than the most would run, or a run is interrupted.
