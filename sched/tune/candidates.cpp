@@ -47,7 +47,7 @@ class enumeration {
  private:
   void tensors() {
     const bool divides = !at_.in_two() || at_.tp % at_.tp_x == 0;
-    if (divides && cuts_tensors() && m_.hidden % at_.ranks_y() == 0) {
+    if (divides && cuts_tensors() && at_.ranks_y() <= m_.hidden) {
       if (!is_one_dimension()) return contexts();
       reject(VELO_TUNING_REASON_SAME);
       rejected_.back().text =
@@ -59,9 +59,9 @@ class enumeration {
       rejected_.back().text =
           core::concat("tp_x ", at_.tp_x, " does not divide tp ", at_.tp).buffer;
     else if (cuts_tensors())
-      rejected_.back().text = core::concat("tp / tp_x = ", at_.ranks_y(),
-                                           " does not divide a hidden dimension of ", m_.hidden)
-                                  .buffer;
+      rejected_.back().text =
+          core::concat("tp / tp_x = ", at_.ranks_y(), " exceeds a hidden dimension of ", m_.hidden)
+              .buffer;
   }
 
   // Whether a cut both ways is the one of another candidate that cuts one way, in one slice.
@@ -75,6 +75,7 @@ class enumeration {
 
   bool cuts_tensors() const {
     const std::int64_t x = at_.ranks_x();
+    if (!m_.has_equal_parts()) return cuts_heads(m_, x) && x <= m_.ffn_hidden && x <= m_.vocabulary;
     const bool keys = m_.kv_rank > 0 || m_.kv_heads % x == 0 || x % m_.kv_heads == 0;
     return m_.heads % x == 0 && keys && m_.ffn_hidden % x == 0 && m_.shared_hidden % x == 0;
   }
@@ -82,7 +83,7 @@ class enumeration {
   void contexts() {
     for (const std::int32_t cp : space_.cp) {
       at_.cp = cp;
-      if (job_.training.sequence % sequence_parts(job_.training, at_) != 0) {
+      if (!cuts_sequence(job_, at_)) {
         reject(VELO_TUNING_REASON_SEQUENCE);
         continue;
       }
@@ -103,7 +104,7 @@ class enumeration {
   }
 
   void share_sequence() {
-    const std::int64_t heads = m_.heads / at_.ranks_x();
+    const std::int64_t heads = m_.fewest_heads(at_.ranks_x());
     const std::int32_t ranks = at_.attention_ranks();
     for (const velo_sequence_kind algorithm : space_.cp_algorithms) {
       const std::size_t before = ways_.size();
@@ -312,7 +313,7 @@ class enumeration {
     at_.kind = VELO_SCHEDULE_SEQ1F1B;
     for (const std::int32_t count : space_.sequence_splits) {
       at_.sequence_splits = count;
-      if (job_.training.sequence % sequence_parts(job_.training, at_) == 0)
+      if (cuts_sequence(job_, at_))
         cheapest_ways();
       else
         reject(VELO_TUNING_REASON_SEQUENCE);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
 #include "sched/parallel/context/plan.hpp"
 
 namespace velo::sched::tune {
@@ -24,7 +25,7 @@ class pricing {
   explicit pricing(const context_shape& of)
       : of_(of),
         ring_(of.cp / of.ulysses),
-        rows_(of.sequence / of.cp),
+        rows_(core::ceil_div(of.sequence, of.cp)),
         half_(rows_ * of.ulysses / 2),
         first_(static_cast<double>(rows_ * of.ulysses - half_)),
         second_(static_cast<double>(half_)),
@@ -67,7 +68,7 @@ class pricing {
   }
 
   void keep_all(double heads) {
-    cost_.all_keys = static_cast<double>(of_.sequence) * heads * key_and_value() * of_.element;
+    cost_.all_keys = static_cast<double>(rows_ * of_.cp) * heads * key_and_value() * of_.element;
   }
 
   // Ulysses, ring and hybrid: an exchange of heads around a ring, either of which may be of one.

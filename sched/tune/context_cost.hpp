@@ -2,8 +2,10 @@
 // the slowest rank computes and exchanges in each step of a plan.
 //
 // A plan has messages for each pair of ranks, and a search prices thousands of layouts. So the
-// numbers are sums in closed form, of one causal sequence that cp divides, without caches and
-// rings of rings. tests/sched/tune/context_cost_test.cpp holds every step to the plan's own price.
+// numbers are sums in closed form, of one causal sequence, without caches and rings of rings. A
+// sequence that cp does not divide has the price of the next one that it divides, whose ranks have
+// as many rows as the fullest of its own. tests/sched/tune/context_cost_test.cpp holds every step
+// to the plan's own price.
 // Splits of a sequence, which all_gather and ulysses have, keep what plans exchange again.
 // Equal steps are one phase. A step's exchange travels beside what the same step computes.
 // Cost: one pass over the neighbors that exchange heads.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/round_up.hpp"
 #include "sched/tune/full_layout.hpp"
 #include "velo/sequence_plan.h"
 #include "velo/tune.h"
@@ -32,6 +33,18 @@ struct model {
   std::int64_t experts = 0, active = 0, expert_hidden = 0, shared_hidden = 0, first_moe = 0;
 
   bool has_experts(std::int64_t layer) const { return experts > 0 && layer >= first_moe; }
+  // Whether sizes must divide. Else ranks have parts of different sizes, and the largest counts.
+  bool has_equal_parts() const { return experts > 0 || kv_rank > 0; }
+
+  // Ranks that share the heads have whole heads of keys and all queries of each, or, where they
+  // are more than the heads of keys, one of these and as many queries each.
+  std::int64_t most_keys(std::int64_t ranks) const { return core::ceil_div(kv_heads, ranks); }
+  std::int64_t most_heads(std::int64_t ranks) const {
+    return ranks > kv_heads ? heads / ranks : most_keys(ranks) * (heads / kv_heads);
+  }
+  std::int64_t fewest_heads(std::int64_t ranks) const {
+    return ranks > kv_heads ? heads / ranks : kv_heads / ranks * (heads / kv_heads);
+  }
 };
 
 struct training {

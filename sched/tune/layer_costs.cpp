@@ -1,10 +1,12 @@
 // Computes the costs of layers. Names: n is the number of a micro-batch's tokens on a rank before
 // tensor parallelism, t the number of ranks that share tensors, x and y those of its two
-// dimensions; with one dimension x is t and y is 1.
+// dimensions; with one dimension x is t and y is 1. Where a number of ranks does not divide what
+// they share, the largest part counts.
 #include "sched/tune/layer_costs.hpp"
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
 #include "sched/tune/context_cost.hpp"
 #include "sched/tune/exchange_seconds.hpp"
 #include "sched/tune/tensor_exchange.hpp"
@@ -19,12 +21,21 @@ double element_of(const job& of) {
   return of.training.parameter_bytes >= 4 ? 4 : 2;
 }
 
+double part_of(std::int64_t all, std::int64_t ranks) {
+  return static_cast<double>(core::ceil_div(all, ranks));
+}
+
+// Tokens of a micro-batch on the fullest rank, before tensor parallelism.
+std::int64_t tokens_of(const job& of, const full_layout& layout) {
+  const std::int64_t rows = core::ceil_div<std::int64_t>(of.training.sequence, layout.splits());
+  return layout.micro_batch * core::ceil_div<std::int64_t>(rows, layout.cp);
+}
+
 struct widths {
-  widths(const model& m, double x, double y)
-      : hidden(static_cast<double>(m.hidden) / y),
-        heads(static_cast<double>(m.heads) / x),
-        // A rank has at least one whole head.
-        kv_heads(m.kv_rank > 0 ? heads : std::max(static_cast<double>(m.kv_heads) / x, 1.0)),
+  widths(const model& m, std::int32_t x, std::int32_t y)
+      : hidden(part_of(m.hidden, y)),
+        heads(static_cast<double>(m.most_heads(x))),
+        kv_heads(m.kv_rank > 0 ? heads : static_cast<double>(m.most_keys(x))),
         query(static_cast<double>(m.head_dim + m.rope_dim)),
         value(static_cast<double>(m.kv_rank > 0 ? m.value_dim : m.head_dim)),
         matrices(m.gated ? 3 : 2) {}
@@ -55,10 +66,11 @@ class builder {
         tokens_(layout.tokens),
         recompute_(layout.recompute),
         // Tokens of a product, those between two matrices of a block, and those between blocks.
-        n_(static_cast<double>(layout.micro_batch) *
-           static_cast<double>(training_job.training.sequence) / layout.cp / splits_),
-        inside_(n_ / y_),
-        between_(in_two_ || training_job.training.sequence_parallel ? n_ / x_ : n_),
+        n_(static_cast<double>(tokens_of(training_job, layout))),
+        inside_(part_of(tokens_of(training_job, layout), y_)),
+        between_(in_two_ || training_job.training.sequence_parallel
+                     ? part_of(tokens_of(training_job, layout), x_)
+                     : n_),
         w_(training_job.model, x_, y_) {
     if (cp_ > 1) share_sequence(layout);
   }
@@ -68,12 +80,15 @@ class builder {
   // Bytes of the widest product of a block, before it is summed along y.
   double widest() const { return in_two_ && y_ > 1 ? n_ * element_ * widest_ : 0; }
   double context_buffers() const { return context_.buffers; }
+  // Bytes of the rows that a rank sends from stage to stage, and of all rows that it gathers.
+  double stream() const { return between_ * element_ * w_.hidden; }
+  double gathered() const { return n_ * element_ * w_.hidden; }
 
   layer_cost dense() {
     begin();
     attention();
     gather_and_scatter();
-    whole_feed_forward(static_cast<double>(m_.ffn_hidden) / x_);
+    whole_feed_forward(part_of(m_.ffn_hidden, x_));
     norm_output();  // input of the feed-forward
     gather_and_scatter();
     return layer();
@@ -104,7 +119,7 @@ class builder {
 
   layer_cost output() {
     begin();
-    const double symbols = static_cast<double>(m_.vocabulary) / x_, logits = inside_ * symbols;
+    const double symbols = part_of(m_.vocabulary, x_), logits = inside_ * symbols;
     cached_.parameters = w_.hidden + (m_.tied_embeddings ? 0 : table());
     product(n_, w_.hidden, symbols);
     if (in_two_) {  // scattered along y; gathered for either gradient
@@ -128,7 +143,7 @@ class builder {
     core_bytes_ = activation_bytes_ = cheap_bytes_ = 0;
   }
 
-  double table() const { return w_.hidden * static_cast<double>(m_.vocabulary) / x_; }
+  double table() const { return w_.hidden * part_of(m_.vocabulary, x_); }
 
   // narrow: 8 bits if the training says so; for all products but output and router.
   double product(double rows, double inner, double columns, double copies = 1,
@@ -240,8 +255,9 @@ class builder {
   // The price of the plan for all sequences of a micro-batch, or for a split of them.
   void share_sequence(const full_layout& layout) {
     context_ = context_cost_of({layout.cp_algorithm, cp_, neighbors_, job_.training.sequence,
-                                m_.heads / x_, static_cast<std::int64_t>(w_.kv_heads), w_.query,
-                                w_.value, element_, splits_ > 1});
+                                static_cast<std::int64_t>(w_.heads),
+                                static_cast<std::int64_t>(w_.kv_heads), w_.query, w_.value,
+                                element_, splits_ > 1});
     const double sequences = static_cast<double>(layout.micro_batch) / splits_;
     for (auto* pass : {&context_.forward, &context_.gradient})
       for (context_phase& one : *pass) {
@@ -473,12 +489,7 @@ layer_costs layer_costs_of(const job& training_job, const full_layout& layout) {
   result.output = make.output();
 
   const model& m = training_job.model;
-  const double n = static_cast<double>(layout.micro_batch) *
-                   static_cast<double>(training_job.training.sequence) / layout.cp /
-                   layout.splits();
-  const double whole = n * element_of(training_job) * static_cast<double>(m.hidden);
-  const bool cuts_rows = training_job.training.sequence_parallel || layout.in_two();
-  result.message_bytes = cuts_rows ? whole / layout.tp : whole;
+  result.message_bytes = make.stream();
   const std::int64_t below = std::int64_t{layout.tp} * layout.cp * layout.dp;
   const link over = link_of(training_job.profile, layout.pp, below);
   // A message uses one link.
@@ -487,11 +498,11 @@ layer_costs layer_costs_of(const job& training_job, const full_layout& layout) {
                           : training_job.profile.inter_rate;
   result.message_seconds = result.message_bytes / rate + over.latency;
 
-  if (layout.tp > 1) result.gathered_bytes += whole / layout.ranks_y() + make.widest();
+  if (layout.tp > 1) result.gathered_bytes += make.gathered() + make.widest();
   result.gathered_bytes += make.context_buffers();
   if (layout.ep > 1)
-    result.gathered_bytes +=
-        2 * whole / layout.tp * static_cast<double>(m.active) * training_job.training.imbalance;
+    result.gathered_bytes += 2 * make.gathered() / layout.tp * static_cast<double>(m.active) *
+                             training_job.training.imbalance;
   return result;
 }
 

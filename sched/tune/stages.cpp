@@ -51,6 +51,15 @@ std::int64_t sequence_parts(const training& of, const full_layout& layout) {
   return parts * layout.cp * layout.splits();
 }
 
+bool cuts_sequence(const job& of, const full_layout& layout) {
+  const std::int64_t parts = sequence_parts(of.training, layout), rows = of.training.sequence;
+  return of.model.has_equal_parts() ? rows % parts == 0 : rows >= parts;
+}
+
+bool cuts_heads(const model& of, std::int64_t ranks) {
+  return ranks <= of.kv_heads || (ranks % of.kv_heads == 0 && of.heads % ranks == 0);
+}
+
 std::vector<std::int32_t> split_layers(const model& of, const layer_costs& costs,
                                        std::int32_t stages, velo_tuning_split how) {
   const std::int64_t ends = stages > 1 ? 2 : 0;  // stages that may have no layer

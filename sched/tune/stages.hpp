@@ -9,8 +9,13 @@
 
 namespace velo::sched::tune {
 
-// The number of equal parts into which a layout cuts a sequence.
+// The number of parts into which a layout cuts a sequence, and whether it can: into equal parts
+// where the model must have those, else into any of a row at least.
 std::int64_t sequence_parts(const training& of, const full_layout& layout);
+bool cuts_sequence(const job& of, const full_layout& layout);
+
+// Whether ranks can share the heads of a model whose parts need not be equal.
+bool cuts_heads(const model& of, std::int64_t ranks);
 
 // The layers of each stage, or none if there is no such split. Even: as many in each, or one fewer
 // in the first and the last. Balanced: among contiguous splits with a layer in every stage but the

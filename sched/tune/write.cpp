@@ -40,6 +40,8 @@ constexpr const char* formulas[] = {
     "attention: causal, half of the scores; backward 2.5 times the forward (Dao 2023)",
     "tensor parallelism gathers and scatters before and behind attention and feed-forward "
     "(Korthikanti et al. 2022); with sequence parallelism gradients gather their inputs again",
+    "sizes that ranks do not divide count as the largest part; with experts or latent attention "
+    "they must divide",
     "tp_x, two dimensions of tensor ranks: each product gathers its rows over one and scatters "
     "its sum over the other, gradients gather the inputs of products again, norms sum over tp_y, "
     "nothing is in slices; ranks along y are further ranks of cp",
@@ -150,10 +152,19 @@ std::string layout_text(const full_layout& layout) {
 }
 
 std::string heads_text(const model& of, const full_layout& l) {
-  std::string all =
-      core::concat(l.in_two() ? "tp_x " : "tp ", l.ranks_x(), " does not divide ", of.heads,
-                   " heads, ", of.kv_heads, " of keys, or feed-forwards of ", of.ffn_hidden)
-          .buffer;
+  const char* const name = l.in_two() ? "tp_x " : "tp ";
+  const std::int32_t x = l.ranks_x();
+  if (!of.has_equal_parts() && !cuts_heads(of, x))
+    return core::concat(name, x, " exceeds ", of.kv_heads, " heads of keys and is no multiple of ",
+                        "them that divides ", of.heads, " heads")
+        .buffer;
+  if (!of.has_equal_parts())
+    return core::concat(name, x, " exceeds feed-forwards of ", of.ffn_hidden,
+                        " or a vocabulary of ", of.vocabulary)
+        .buffer;
+  std::string all = core::concat(name, x, " does not divide ", of.heads, " heads, ", of.kv_heads,
+                                 " of keys, or feed-forwards of ", of.ffn_hidden)
+                        .buffer;
   if (of.shared_hidden > 0) all += " and " + std::to_string(of.shared_hidden);
   return all;
 }
@@ -363,8 +374,9 @@ std::string reason_of(const tuning& from, const rejection& rejected) {
     case VELO_TUNING_REASON_SEQUENCE:
       return core::concat(j.training.sequence_parallel || l.in_two() ? "tp * cp" : "cp",
                           l.sequence_splits > 0 ? " * sequence_splits = " : " = ",
-                          sequence_parts(j.training, l), " does not divide sequences of ",
-                          j.training.sequence)
+                          sequence_parts(j.training, l),
+                          j.model.has_equal_parts() ? " does not divide" : " exceeds",
+                          " sequences of ", j.training.sequence)
           .buffer;
     case VELO_TUNING_REASON_LAYERS:
       return core::concat(j.model.layers, " layers ",

@@ -60,13 +60,15 @@ enum {
 /* Why a candidate is no plan. */
 typedef int32_t velo_tuning_reason;
 enum {
-  VELO_TUNING_REASON_HEADS = 1,    /* tp, tp_x or tp / tp_x does not divide what it cuts, or more
-                                      ranks exchange heads than there are */
+  VELO_TUNING_REASON_HEADS = 1,    /* tp, tp_x or tp / tp_x does not divide what it cuts, where it
+                                      must or there are fewer of that, or more ranks exchange heads
+                                      than there are */
   VELO_TUNING_REASON_RANKS = 2,    /* tp * cp * pp does not divide the accelerators */
   VELO_TUNING_REASON_EXPERTS = 3,  /* ep does not divide the experts, or tp * cp * dp */
   VELO_TUNING_REASON_BATCH = 4,    /* dp * micro_batch does not divide the batch */
   VELO_TUNING_REASON_SEQUENCE = 5, /* cp, times tp if tensor ranks share the rows, times
-                                      sequence_splits, does not divide the sequence */
+                                      sequence_splits, exceeds the sequence, or does not divide it
+                                      where parts must be equal */
   VELO_TUNING_REASON_LAYERS = 6,   /* layers do not divide into stages, or are fewer than those
                                       that need one: all but the first and the last */
   VELO_TUNING_REASON_SCHEDULE = 7, /* no schedule of the kind has this size, or this memory */

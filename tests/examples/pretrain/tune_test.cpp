@@ -76,6 +76,35 @@ TEST_CASE("pretrain trains with what velo tune prints") {
   }
 }
 
+TEST_CASE("pretrain trains plans whose ranks have parts of different sizes") {
+  workplace w;
+  const std::pair<const char*, const char*> rows[] = {
+      {R"("tp": [3], "cp": [1], "pp": [1])", "matrices cut over 3 ranks"},
+      {R"("tp": [1], "cp": [3], "pp": [1], "cp_algorithm": ["ring"])", "windows cut over 3 ranks"},
+      {R"("tp": [3], "tp_x": [1], "cp": [1], "pp": [1], "cp_algorithm": ["ulysses"])",
+       "matrices cut over 3 ranks, 1 by 3"},
+      {R"("tp": [1], "cp": [1], "pp": [3], "kind": ["seq1f1b"], "sequence_splits": [3])",
+       "layers cut over 3 ranks: seq1f1b"}};
+  for (const auto& [search, line] : rows) {
+    INFO(search);
+    const std::string job = put(w / "job.json", std::string(R"({"model": {"layers": 4, "hidden": 40,
+      "heads": 10, "kv_heads": 5, "ffn_hidden": 65, "vocabulary": 262},
+      "training": {"global_batch": 6, "sequence": 31}, "accelerators": 3,
+      "profile": {"memory_gib": 1, "workspace_gib": 0.1}, "search": {)") +
+                                                    search + "}}");
+    const std::string command =
+        std::string(VELO_PROGRAM) + " tune " + job + " --pretrain -o " + w / "plan.json";
+    REQUIRE(std::system(command.c_str()) == 0);
+    const outcome done = run_program({"--config", w / "plan.json", "--paths", w / "text",
+                                      "--transport", "local", "--steps", "2", "--out", w / "out",
+                                      "--sample_bytes", "8", "--measure", "false"});
+    INFO(get(w / "plan.json"));
+    INFO(done.text);
+    CHECK(done.code == 0);
+    CHECK_THAT(done.text, Contains(line));
+  }
+}
+
 TEST_CASE("what velo tune prints keeps the optimizer's state in the bytes that were priced") {
   struct row {
     const char* bytes;

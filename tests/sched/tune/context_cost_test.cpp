@@ -88,6 +88,46 @@ TEST_CASE("cells and bytes of every step are those of the plan's slowest rank") 
       }
 }
 
+TEST_CASE("a sequence that ranks do not divide costs no more than the next that they divide") {
+  const auto most = [](const sched::planned_sequence& plan, velo_sequence_pass which) {
+    std::int64_t cells = 0, bytes = 0;
+    for (std::int64_t rank = 0; rank < plan.ranks(); ++rank)
+      for (std::int64_t s = 0; s <= plan.pass(which).steps; ++s) {
+        velo_sequence_step now{};
+        plan.price(which, rank, s, now);
+        cells = std::max(cells, now.cells);
+        bytes = std::max({bytes, now.bytes_sent, now.bytes_received});
+      }
+    return std::pair{static_cast<double>(cells), static_cast<double>(bytes)};
+  };
+  const auto largest = [](const std::vector<context_phase>& pass) {
+    double cells = 0, bytes = 0;
+    for (const context_phase& one : pass) {
+      cells = std::max(cells, one.cells);
+      bytes = std::max(bytes, one.bytes);
+    }
+    return std::pair{cells, bytes};
+  };
+  for (const velo_sequence_kind kind :
+       {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER})
+    for (const std::int64_t cp : {3, 4, 8})
+      for (std::int64_t more = 1; more < cp; ++more) {
+        const std::int64_t neighbors = kind == VELO_SEQUENCE_ULYSSES ? cp : 1;
+        context_shape of = shape_of(kind, cp, neighbors, 16, 9, 3);
+        const auto below = largest(context_cost_of(of).forward);
+        of.sequence += more;
+        INFO("kind " << kind << ", cp " << cp << ", sequence " << of.sequence);
+        const auto plan = most(plan_of(of), VELO_SEQUENCE_FORWARD);
+        const auto priced = largest(context_cost_of(of).forward);
+        CHECK(priced.first >= plan.first);
+        CHECK(priced.second >= plan.second);
+        CHECK(plan.first > below.first);
+        CHECK(plan.second >= below.second);
+        of.sequence += cp - more;
+        CHECK(priced == largest(context_cost_of(of).forward));
+      }
+}
+
 TEST_CASE("prices are the published ones of a known case") {
   // S 32768, c 8, 32 heads of queries, 8 of keys, 128 wide: 58.7 M elements against 36.7 M.
   context_shape of = {VELO_SEQUENCE_RING, 8, 1, 32768, 32, 8, 128, 128, 2};

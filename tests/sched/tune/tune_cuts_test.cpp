@@ -136,6 +136,47 @@ TEST_CASE("weights and kept activations are cut by x and y, rows of attention by
   CHECK(ring < tokens * vectors * 8 * hidden);
 }
 
+TEST_CASE("of sizes that ranks do not divide the largest part counts") {
+  wanted uneven, largest;
+  const auto model = [](const char* heads, const char* keys, int inner_size, int vocabulary) {
+    return std::string(R"("layers": 8, "hidden": 256, "head_dim": 32, "heads": )") + heads +
+           R"(, "kv_heads": )" + keys + R"(, "ffn_hidden": )" + std::to_string(inner_size) +
+           R"(, "vocabulary": )" + std::to_string(vocabulary);
+  };
+  uneven.model = model("8", "4", 1000, 4000);  // over 3 ranks: 2 heads of keys at most, 334, 1334
+  largest.model = model("12", "6", 1002, 4002);
+  uneven.training = R"("global_batch": 16, "sequence": 250)";
+  largest.training = R"("global_batch": 16, "sequence": 252)";  // with cp 4, and cp 4 by tp 3
+  const auto of = [](const wanted& job, std::int32_t tp, std::int32_t cp) {
+    full_layout made = layout_of(tp, 0);
+    made.cp = cp;
+    if (cp > 1) made.cp_algorithm = VELO_SEQUENCE_RING;
+    return layer_costs_of(job_of(job.text()), made);
+  };
+  for (const auto& [tp, cp] : {std::pair{3, 4}, {3, 1}, {1, 4}}) {
+    INFO("tp " << tp << ", cp " << cp);
+    wanted bound = uneven;  // what ranks do divide
+    if (tp > 1) bound.model = largest.model;
+    if (cp > 1) bound.training = largest.training;
+    const layer_costs a = of(uneven, tp, cp), b = of(bound, tp, cp);
+    CHECK(a.dense.parameters == b.dense.parameters);
+    CHECK(a.embedding.parameters == b.embedding.parameters);
+    CHECK(a.context.cells == b.context.cells);
+    CHECK(a.context.forward_bytes == b.context.forward_bytes);
+    if (cp == 1) continue;  // 250 rows are no multiple of 3
+    CHECK(a.dense.forward == b.dense.forward);
+    CHECK(a.dense.input == b.dense.input);
+    CHECK(a.dense.kept == b.dense.kept);
+    CHECK(a.output.kept == b.output.kept);
+    CHECK(a.message_bytes == b.message_bytes);
+    CHECK(a.gathered_bytes == b.gathered_bytes);
+  }
+  // Along y the hidden dimension is cut: 86 columns of 256 at most, 84 rows of 250.
+  const layer_costs y = layer_costs_of(job_of(uneven.text()), layout_of(3, 1));
+  CHECK(y.message_bytes == 250 * vectors * 86);
+  CHECK(y.embedding.parameters == 86.0 * 4000);
+}
+
 TEST_CASE("two dimensions win where one exchanges more, and go where one has too few heads") {
   wanted one;
   one.accelerators = 16;
@@ -163,13 +204,13 @@ TEST_CASE("two dimensions win where one exchanges more, and go where one has too
 
 TEST_CASE("a cut both ways that does not divide says what") {
   wanted one;
-  one.model = R"("layers": 2, "hidden": 132, "heads": 2, "ffn_hidden": 64, "vocabulary": 100)";
+  one.model = R"("layers": 2, "hidden": 6, "heads": 2, "ffn_hidden": 64, "vocabulary": 100)";
   one.search = R"("tp": [1, 8], "cp": [1], "pp": [1], "tp_x": [1, 2, 3, 4])";
   const std::vector<std::string> found = texts_of(searched(one.text()), VELO_TUNING_REASON_HEADS);
   for (const char* expected :
        {"tp_x 2 does not divide tp 1", "tp_x 3 does not divide tp 8",
-        "tp / tp_x = 8 does not divide a hidden dimension of 132",
-        "tp_x 4 does not divide 2 heads, 2 of keys, or feed-forwards of 64"}) {
+        "tp / tp_x = 8 exceeds a hidden dimension of 6",
+        "tp_x 4 exceeds 2 heads of keys and is no multiple of them that divides 2 heads"}) {
     INFO(expected);
     CHECK(std::count(found.begin(), found.end(), expected) > 0);
   }
@@ -228,7 +269,7 @@ TEST_CASE("seq1f1b holds P - 1 + S splits on the first rank, and waits less than
   one.training = R"("global_batch": 4, "sequence": 256)";
   one.accelerators = 4;
   one.search = R"("tp": [1], "cp": [1], "pp": [4], "micro_batch": [1], )"
-               R"("kind": ["1f1b", "seq1f1b"], "sequence_splits": [4, 3], )"
+               R"("kind": ["1f1b", "seq1f1b"], "sequence_splits": [4, 257], )"
                R"("recompute": ["none"], "split": ["even"])";
   const char* profile = R"({"intra_latency_us": 0, "layer_us": 0, "memory_gb_per_s": 1000000, )"
                         R"("intra_gb_per_s": 1000})";
@@ -242,7 +283,7 @@ TEST_CASE("seq1f1b holds P - 1 + S splits on the first rank, and waits less than
   CHECK(best.memory[0].activations == (4 - 1 + 4) * 2 * costs.dense.kept);
   CHECK(best.memory[1].workspace == 2.0 * (1 << 30) + 2 * costs.dense.shared);
   CHECK(texts_of(found, VELO_TUNING_REASON_SEQUENCE) ==
-        std::vector<std::string>{"tp * cp * sequence_splits = 3 does not divide sequences of 256"});
+        std::vector<std::string>{"tp * cp * sequence_splits = 257 exceeds sequences of 256"});
   // Ranks work as long as those of whole sequences.
   CHECK(best.pipeline * (1 - best.bubble) ==
         Approx(found.plans[1].pipeline * (1 - found.plans[1].bubble)));

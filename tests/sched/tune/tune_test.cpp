@@ -196,10 +196,22 @@ TEST_CASE("a reason has the numbers that decide") {
     return std::string("none");
   };
   wanted cut;
-  cut.search = R"("tp": [2], "cp": [3])";
-  CHECK(first(cut, VELO_TUNING_REASON_SEQUENCE) == "tp * cp = 6 does not divide sequences of 256");
+  cut.search = R"("tp": [2], "cp": [129, 3])";
+  CHECK(first(cut, VELO_TUNING_REASON_SEQUENCE) == "tp * cp = 258 exceeds sequences of 256");
+  cut.search = R"("tp": [3, 16], "cp": [257])";
   cut.training += R"(, "sequence_parallel": false)";
-  CHECK(first(cut, VELO_TUNING_REASON_SEQUENCE) == "cp = 3 does not divide sequences of 256");
+  CHECK(first(cut, VELO_TUNING_REASON_SEQUENCE) == "cp = 257 exceeds sequences of 256");
+  CHECK(first(cut, VELO_TUNING_REASON_HEADS) ==
+        "tp 16 exceeds 8 heads of keys and is no multiple of them that divides 8 heads");
+  wanted even;
+  even.model += R"(, "moe": {"experts": 4, "active": 2, "hidden": 512})";
+  even.search = R"("tp": [2], "cp": [3])";
+  CHECK(first(even, VELO_TUNING_REASON_SEQUENCE) == "tp * cp = 6 does not divide sequences of 256");
+  wanted narrow;
+  narrow.model = R"("layers": 2, "hidden": 64, "heads": 16, "ffn_hidden": 8, "vocabulary": 100)";
+  narrow.search = R"("tp": [16])";
+  CHECK(first(narrow, VELO_TUNING_REASON_HEADS) ==
+        "tp 16 exceeds feed-forwards of 8 or a vocabulary of 100");
   wanted shared;
   shared.model += R"(, "moe": {"experts": 4, "active": 2, "hidden": 512, "shared_hidden": 511})";
   shared.search = R"("tp": [2])";

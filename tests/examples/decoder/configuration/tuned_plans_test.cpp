@@ -84,6 +84,12 @@ TEST_CASE("velo tune marks the plans that pretrain takes, and no others") {
        R"("tp": [1], "cp": [1, 2], "cp_algorithm": ["all_gather"], "recompute": ["none"],)"
        R"( "kind": ["1f1b", "interleaved", "zbh1", "zb1p", "zbv", "vhalf", "vmin", "dualpipev",)"
        R"( "1f1b-v", "gpipe", "looped-bfs", "seq1f1b", "zbh2", "zbv-greedy", "auto"])"},
+      {R"("layers": 6, "hidden": 56, "heads": 14, "kv_heads": 7, "ffn_hidden": 97,)"
+       R"( "vocabulary": 263)",
+       R"("global_batch": 24, "sequence": 53)", 24,
+       R"("tp": [1, 3, 4, 6, 8, 12, 24], "tp_x": [0, 1, 3, 4, 6], "cp": [1, 2, 3, 4, 6],)"
+       R"( "pp": [1, 2], "kind": ["1f1b", "seq1f1b"], "micro_batch": [1],)"
+       R"( "recompute": ["none"], "sequence_splits": [3])"},
       {usual_model, R"("global_batch": 8, "sequence": 64, "sequence_parallel": false)", 8,
        R"("pp": [1, 2, 8], "recompute": ["none", "norms", "full", "activation"],)"
        R"( "kind": ["1f1b"], "micro_batch": [1])"},
