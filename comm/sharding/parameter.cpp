@@ -106,7 +106,7 @@ bool parameter::holds(std::int64_t rank, const std::vector<span>& box) const {
 
 std::vector<const char*> parameter::sums(const part& own) const {
   std::vector<const char*> names;
-  if (own.elements() == 0) return names;
+  if (own.elements() == 0 || !gradient_) return names;
   for (const std::string& name : families_) names.push_back(name.c_str());
   const bool shared = std::any_of(own.segments.begin(), own.segments.end(), [](const auto& all) {
     return std::any_of(all.begin(), all.end(), [](const segment& s) { return s.holders > 1; });

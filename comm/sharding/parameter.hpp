@@ -46,6 +46,7 @@ class parameter {
   const std::string& name() const { return name_; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
   bool of_experts() const { return experts_; }
+  bool has_gradient() const { return gradient_; }
   std::int64_t elements() const;                   // of the whole
   std::int64_t bucket() const { return bucket_; }  // -1: its own
 
@@ -87,7 +88,7 @@ class parameter {
   std::vector<std::string> families_;        // of sums before `copies`
   std::vector<std::string> stage_families_;  // of sums behind it
   std::int64_t bucket_ = -1;
-  bool experts_ = false;
+  bool experts_ = false, gradient_ = true;
 };
 
 }  // namespace velo::comm

@@ -97,9 +97,19 @@ std::vector<std::int64_t> read_bounds(const velo_sharding_cut& given, std::int64
 }  // namespace
 
 parameter::parameter(const velo_sharding_parameter& desc, const topology& job)
-    : name_(desc.name), bucket_(desc.bucket), experts_(desc.experts != 0) {
+    : name_(desc.name),
+      bucket_(desc.bucket),
+      experts_(desc.experts != 0),
+      gradient_(desc.no_gradient == 0) {
   require(desc.experts == 0 || desc.experts == 1, "parameter.experts", "0 or 1", desc.experts);
   require(desc.bucket >= -1, "parameter.bucket", "-1 or more", desc.bucket);
+  require(desc.no_gradient == 0 || desc.no_gradient == 1, "parameter.no_gradient", "0 or 1",
+          desc.no_gradient);
+  require(gradient_ || desc.bucket == -1, "parameter.bucket",
+          "-1, because parameter.no_gradient is 1", desc.bucket);
+  if (!gradient_ && desc.partial != nullptr)
+    fail(VELO_ERR_ARGUMENT, "parameter.partial", "NULL, because parameter.no_gradient is 1",
+         text("%s", desc.partial));
   for (const family& one : job.families())
     if (one.name == "pp") stage_ = one;
   read_shape(desc);

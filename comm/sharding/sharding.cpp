@@ -84,6 +84,7 @@ std::vector<std::int64_t> sharding::bucket_of(std::int64_t index) const {
 
 std::vector<span> sharding::ranges(const std::vector<std::int64_t>& bucket,
                                    std::int64_t rank) const {
+  if (!at(bucket.front()).has_gradient()) return {{0, 0}};  // it has a bucket of its own
   std::vector<span> all;
   std::int64_t total = 0;
   for (const std::int64_t index : bucket) {
@@ -142,7 +143,8 @@ void sharding::check() const {
   for (std::int64_t i = 0; i < size(); ++i) {
     const parameter& one = parameters_[core::at(i)];
     if (proven.insert(one.likeness()).second) one.prove(job_.ranks());
-    if (one.bucket() < 0 && ranges_proven.insert(one.likeness()).second) check_ranges({i});
+    if (one.bucket() < 0 && one.has_gradient() && ranges_proven.insert(one.likeness()).second)
+      check_ranges({i});
   }
   for (const auto& [number, shared] : buckets_)
     if (!shared.parameters.empty()) check_ranges(shared.parameters);

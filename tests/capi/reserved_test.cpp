@@ -84,16 +84,6 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   velo_topology topology = nullptr;
   check_reserved<velo_topology_desc>(VELO_TOPOLOGY_DESC_INIT, "desc.reserved",
                                      [&](auto* d) { return velo_topology_create(d, &topology); });
-
-  REQUIRE(velo_topology_create(nullptr, &topology) == VELO_OK);
-  velo_sharding sharding = nullptr;
-  REQUIRE(velo_sharding_create(topology, &sharding) == VELO_OK);
-  velo_sharding_parameter parameter = VELO_SHARDING_PARAMETER_INIT;
-  parameter.name = "w";
-  check_reserved(parameter, "parameter.reserved",
-                 [&](auto* p) { return velo_sharding_add(sharding, p, nullptr); });
-  velo_sharding_destroy(sharding);
-  velo_topology_destroy(topology);
   velo_sequence_plan sequence = nullptr;
   check_reserved<velo_sequence_desc>(VELO_SEQUENCE_DESC_INIT, "desc.reserved", [&](auto* d) {
     return velo_sequence_plan_create(d, &sequence);

@@ -96,7 +96,7 @@ class model {
     const std::int64_t vocabulary = from_.size("vocab_size");
     if (pp > layers)
       throw input_error("--pp: expected at most " + std::to_string(layers) +
-                        " stages, one a layer");
+                        " stages, one a layer, got " + std::to_string(pp));
     const bool tied = from_.flag("tie_word_embeddings", false);
     stages_ = tied ? std::vector<std::int64_t>{0, pp - 1} : std::vector<std::int64_t>{0};
     weight("model.embed_tokens.weight", vocabulary, hidden_, product::first);
@@ -146,13 +146,13 @@ class model {
     return all;
   }
 
-  // Refuses models that tp in two dimensions has no rule for.
+  // Routers and experts, and the whole products of latent attention, multiply rows of all elements.
   void refuse_in_two() const {
-    const bool norms = is("qwen3") || (is("glm4_moe") && from_.flag("use_qk_norm", false));
-    const bool experts = is("mixtral") || is("glm4_moe") || is("deepseek_v3");
-    if (in_two() && (norms || experts))
-      throw input_error(std::string("--tp-x: expected a model without ") +
-                        (experts ? "experts" : "norms of query and key") + ", got " + type_);
+    if (in_two() && (is("mixtral") || is("glm4_moe") || is("deepseek_v3")))
+      throw input_error(
+          "--tp-x: expected a model without experts, whose routers take whole rows: in two "
+          "dimensions a rank has a part of each row, got " +
+          type_);
   }
 
   bool is(const char* kind) const { return type_ == kind; }
@@ -165,7 +165,8 @@ class model {
     std::vector<std::int64_t> bounds;  // or
   };
   void put(const std::string& name, const std::vector<std::int64_t>& shape,
-           const std::vector<cut>& cuts, const char* partial, bool experts = false) {
+           const std::vector<cut>& cuts, const char* partial, bool experts = false,
+           bool has_gradient = true) {
     std::vector<velo_sharding_cut> given;
     for (const cut& one : cuts)
       given.push_back({one.axis, one.dimension, one.bounds.empty() ? &one.block : nullptr,
@@ -176,7 +177,7 @@ class model {
     p.ndim = static_cast<std::int32_t>(shape.size()), p.shape = shape.data();
     p.cuts = given.data(), p.cut_count = static_cast<std::int64_t>(given.size());
     p.stages = stages_.data(), p.stage_count = static_cast<std::int64_t>(stages_.size());
-    p.partial = partial, p.experts = experts ? 1 : 0;
+    p.partial = partial, p.experts = experts ? 1 : 0, p.no_gradient = has_gradient ? 0 : 1;
     to_.add(p);
   }
   static cut whole(const char* axis, std::int64_t dimension, const heads& h) {
@@ -269,7 +270,7 @@ class model {
     weight(at + "o_proj.weight", each(hidden_), query, product::second);
     if (biased && (is("llama") || is("qwen3"))) vector(at + "o_proj.bias", hidden_);
     if (is("qwen3") || (is("glm4_moe") && from_.flag("use_qk_norm", false))) {
-      // each rank normalizes its own heads
+      // each rank normalizes its own heads; in two dimensions ranks along tp_y have other rows
       put(at + "q_norm.weight", {d}, {}, "tp");
       put(at + "k_norm.weight", {d}, {}, "tp");
     }
@@ -312,7 +313,8 @@ class model {
     const std::int64_t inner = from_.size("moe_intermediate_size");
     const std::int64_t experts = from_.number("n_routed_experts", 1, most_count);
     add_experts(at, experts, inner, {"gate_proj", "up_proj", "down_proj"});
-    shared(at + "gate.e_score_correction_bias", {experts});
+    // set by the tokens that experts got, not by a gradient
+    put(at + "gate.e_score_correction_bias", {experts}, {}, nullptr, false, false);
     const std::int64_t common = from_.count("n_shared_experts");
     if (common > 0) add_gated(at + "shared_experts.", inner * common, false);
   }

@@ -33,7 +33,7 @@
  *   copies         not a family: where units share elements, piece by piece the ranks of
  *                  velo_sharding_get_holders that differ from this one in the cutting axis alone
  *   embedding, pp  of a parameter of the first and last stage; of one of all stages
- * Groups of one rank are left out. Then norm^2 is the sum of |gradient|^2 / copies over all ranks
+ * Groups of one rank are left out, and a parameter without a gradient has no sums. Then norm^2 is the sum of |gradient|^2 / copies over all ranks
  * and pieces.
  *
  * Sharded optimizer. The parts of a bucket's parameters lie one behind the other, flat, in the
@@ -87,7 +87,7 @@ typedef struct velo_sharding_parameter {
                                     NULL */
   int64_t bucket;                /* of the sharded optimizer; -1 = one of its own */
   int32_t experts;               /* 1 = of experts: the axes ep, etp, edp */
-  int32_t reserved;              /* 0 */
+  int32_t no_gradient;           /* 1 = no gradient, so no sums and an empty range */
 } velo_sharding_parameter;
 
 #define VELO_SHARDING_PARAMETER_INIT \

@@ -1327,7 +1327,7 @@ velo_sharding_parameter._fields_ = [
     ("partial", c_char_p),
     ("bucket", c_int64),
     ("experts", c_int32),
-    ("reserved", c_int32),
+    ("no_gradient", c_int32),
 ]
 velo_sharding_parameter._defaults_ = {"bucket": -1}
 velo_sharding_info._fields_ = [

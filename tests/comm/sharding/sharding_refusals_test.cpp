@@ -70,6 +70,11 @@ TEST_CASE("a parameter that makes no sense is refused by its field") {
   refused([](world& w) { w.cuts[1].dimension = 0; }, second + "dimension", "no other axis", "0");
   refused([](world& w) { w.cuts[1].dimension = 2; }, second + "dimension", "0 to 1", "2");
   refused([](world& w) { w.p.experts = 2; }, p + "experts", "0 or 1", "2");
+  refused([](world& w) { w.p.no_gradient = 2; }, p + "no_gradient", "0 or 1", "2");
+  refused([](world& w) { w.p.no_gradient = 1, w.p.bucket = 0; }, p + "bucket",
+          "-1, because parameter.no_gradient is 1", "0");
+  refused([](world& w) { w.p.no_gradient = 1, w.p.partial = "gtp"; }, p + "partial",
+          "NULL, because parameter.no_gradient is 1", "gtp");
   refused([](world& w) { w.p.bucket = -2; }, p + "bucket", "-1 or more", "-2");
   refused([](world& w) { w.p.partial = "tp"; }, p + "partial", "hold copies", "tp");
   refused([](world& w) { w.p.partial = "tp_x"; }, p + "partial", "has no tp_x", "tp_x");

@@ -81,6 +81,9 @@ TEST_CASE("a gradient is a sum over the ranks that computed parts of it") {
   CHECK(of(described_parameter("experts", {4, 8}).cut(0, "ep").experts().stages({0})) ==
         names{"edp"});
   CHECK(of(described_parameter("elsewhere", {8}).stages({1})).empty());
+  CHECK(of(described_parameter("no gradient", {8}).no_gradient()).empty());
+  CHECK(
+      of(described_parameter("shared heads", {8}).cut(0, "tp", {{8, 4, 4}}).no_gradient()).empty());
 }
 
 TEST_CASE("each element counts once in a norm") {
@@ -243,6 +246,8 @@ TEST_CASE("a sharding is written as JSON and drawn") {
   s.add(described_parameter("gate_up", {8, 2}).cut(0, "tp", {{4, 0, 0}, {4, 0, 0}}));
   s.add(described_parameter("k", {3}).cut(0, "tp", {{3, 6, 2}}));
   s.add(described_parameter("norm", {6}).partial("tp"));
+  s.add(described_parameter("no_gradient", {5}).no_gradient());
+  CHECK(velo_sharding_check(s) == VELO_OK);
   CHECK(s.text(1, VELO_SHARDING_JSON) ==
         "{\"1\": {\"w\": {\"part\": [[2, 4], [0, 6]], \"sum\": [], \"copies\": 1, \"range\": [0, "
         "12]},\n"
@@ -250,7 +255,8 @@ TEST_CASE("a sharding is written as JSON and drawn") {
         "\"range\": [0, 8]},\n"
         "  \"k\": {\"part\": [[1, 3]], \"sum\": [\"copies\"], \"copies\": [{\"part\": [[1, 2]], "
         "\"copies\": 2}, {\"part\": [[2, 3]], \"copies\": 1}], \"range\": [0, 2]},\n"
-        "  \"norm\": {\"part\": [[0, 6]], \"sum\": [\"tp\"], \"copies\": 2, \"range\": [0, 6]}}}");
+        "  \"norm\": {\"part\": [[0, 6]], \"sum\": [\"tp\"], \"copies\": 2, \"range\": [0, 6]},\n"
+        "  \"no_gradient\": {\"part\": [[0, 5]], \"sum\": [], \"copies\": 2, \"range\": [0, 0]}}}");
   const std::string picture = s.text(-1, VELO_SHARDING_SVG);
   CHECK(picture.find("<svg ") == 0);
   CHECK(picture.find("gate_up") != std::string::npos);

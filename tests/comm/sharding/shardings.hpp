@@ -44,6 +44,10 @@ class described_parameter {
     experts_ = true;
     return *this;
   }
+  described_parameter& no_gradient() {
+    gradient_ = false;
+    return *this;
+  }
 
   // Valid until the parameter changes.
   velo_sharding_parameter desc() {
@@ -60,7 +64,7 @@ class described_parameter {
     p.cuts = given_.data(), p.cut_count = static_cast<std::int64_t>(given_.size());
     p.stages = stages_.data(), p.stage_count = static_cast<std::int64_t>(stages_.size());
     p.partial = partial_.empty() ? nullptr : partial_.c_str();
-    p.bucket = bucket_, p.experts = experts_ ? 1 : 0;
+    p.bucket = bucket_, p.experts = experts_ ? 1 : 0, p.no_gradient = gradient_ ? 0 : 1;
     return p;
   }
 
@@ -76,6 +80,7 @@ class described_parameter {
   const std::vector<std::int64_t>& held_by_stages() const { return stages_; }
   std::int64_t bucket() const { return bucket_; }
   bool of_experts() const { return experts_; }
+  bool has_gradient() const { return gradient_; }
 
  private:
   std::string name_, partial_;
@@ -83,7 +88,7 @@ class described_parameter {
   std::vector<cut_text> cuts_;
   std::vector<velo_sharding_cut> given_;
   std::int64_t bucket_ = -1;
-  bool experts_ = false;
+  bool experts_ = false, gradient_ = true;
 };
 
 class sharding {

@@ -5,23 +5,10 @@
 #include <vector>
 
 #include "tests/temporary_folder.hpp"
+#include "tests/tools/velo/model_configs.hpp"
 #include "tests/tools/velo/run.hpp"
 
 namespace {
-
-const char* const llama =
-    R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
-        "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 101)";
-const char* const mixtral =
-    R"({"model_type": "mixtral", "hidden_size": 32, "intermediate_size": 48,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "vocab_size": 64, "num_local_experts": 4, "num_experts_per_tok": 2})";
-const char* const deepseek =
-    R"({"model_type": "deepseek_v3", "hidden_size": 32, "intermediate_size": 48,
-        "moe_intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4,
-        "vocab_size": 64, "n_routed_experts": 8, "n_shared_experts": 1, "first_k_dense_replace": 1,
-        "q_lora_rank": 12, "kv_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 6,
-        "v_head_dim": 5})";
 
 class models {
  public:
@@ -113,6 +100,13 @@ TEST_CASE("sharding shares key heads among more tensor ranks than there are") {
   CHECK(field(two, "1", "model.layers.0.mlp.down_proj.weight", "part") == "[[0,32],[48,96]]");
   CHECK(field(two, "1", "model.norm.weight", "part") == "[[0,32]]");
   CHECK(field(two, "1", "model.norm.weight", "sum") == R"(["nd1-dim1"])");
+  // norms of query and key see the heads and the rows of a rank
+  std::string qwen = llama;
+  qwen.replace(qwen.find("llama"), 5, "qwen3");
+  const json norms = m.parts(qwen + "}", "--tp 4 --tp-x 2 --dp 2");
+  CHECK(field(norms, "1", "model.layers.0.self_attn.k_norm.weight", "part") == "[[0,8]]");
+  CHECK(field(norms, "1", "model.layers.0.self_attn.k_norm.weight", "sum") == R"(["dp-cp","tp"])");
+  CHECK(field(norms, "1", "model.layers.0.self_attn.k_norm.weight", "copies") == "8");
 }
 
 TEST_CASE("sharding knows which products have a bias, and counts of 0") {
@@ -149,6 +143,10 @@ TEST_CASE("sharding deals experts out, whatever their names") {
   CHECK(field(latent, "1", first + "self_attn.kv_a_proj_with_mqa.weight", "part") ==
         "[[0,12],[0,32]]");
   CHECK(tensor(latent, "1", first + "mlp.gate_proj.weight") != nullptr);
+  const std::string correction = second + "mlp.gate.e_score_correction_bias";
+  CHECK(field(latent, "1", correction, "sum") == "[]");
+  CHECK(field(latent, "1", correction, "range") == "[0,0]");
+  CHECK(field(latent, "1", correction, "copies") == "4");
   CHECK(field(latent, "3", second + "mlp.experts.7.down_proj.weight", "part") == "[[0,32],[0,16]]");
   CHECK(tensor(latent, "2", second + "mlp.experts.7.down_proj.weight") == nullptr);
   CHECK(tensor(latent, "2", second + "mlp.shared_experts.up_proj.weight") != nullptr);
@@ -204,7 +202,9 @@ TEST_CASE("sharding refuses what makes no model and no job, in words") {
           "num_key_value_heads: expected a divisor of num_attention_heads, 8, got 3");
   refused(good, "--tp 16", "--tp: expected at most 8 ranks");
   refused(good, "--tp 16 --tp-x 16", "--tp-x: expected at most 8 ranks");
-  refused(mixtral, "--tp 4 --tp-x 2", "--tp-x: expected a model without experts, got mixtral");
+  refused(mixtral, "--tp 4 --tp-x 2",
+          "--tp-x: expected a model without experts, whose routers take whole rows: in two "
+          "dimensions a rank has a part of each row, got mixtral");
   refused(R"({"model_type": "mixtral", "hidden_size": 8, "intermediate_size": 8,
               "num_hidden_layers": 65536, "num_attention_heads": 1, "vocab_size": 8,
               "num_local_experts": 65536})",
