@@ -90,6 +90,30 @@ TEST_CASE("every rejected candidate has a row") {
         0);
 }
 
+TEST_CASE("the page of schedules shows the plans that velo tune finds for DeepSeek-V3") {
+  std::ifstream page(VELO_TUNE_EXAMPLES "../../sched/README.md");
+  std::istringstream plans(tune(folder + "deepseek_v3.json --top 3").out);
+  const auto next_row = [](std::istream& from, const std::string& number) {
+    for (std::string line, first; std::getline(from, line);) {
+      std::istringstream words(line);
+      if (words >> first && first == number) return line;
+    }
+    return std::string();
+  };
+  const auto words_of = [](const std::string& line) {
+    std::istringstream from(line);
+    return std::vector<std::string>(std::istream_iterator<std::string>(from), {});
+  };
+  for (const char* number : {"1", "2", "3"}) {
+    const std::vector<std::string> shown = words_of(next_row(page, number));
+    std::vector<std::string> found = words_of(next_row(plans, number));
+    REQUIRE(shown.size() == 14);
+    REQUIRE(found.size() >= shown.size());
+    found.resize(shown.size());
+    CHECK(shown == found);
+  }
+}
+
 TEST_CASE("a job for which nothing fits names the nearest, and ends with 2") {
   const outcome o = tune(folder + "deepseek_v3.json --accelerators 16");
   CHECK(o.code == 2);
