@@ -1,4 +1,4 @@
-// Writes the three files.
+// Writes the initial weights, the first gradients and the symbols of each step to their files.
 #include "examples/decoder/checkpoint/parity_trace.hpp"
 
 #include <filesystem>

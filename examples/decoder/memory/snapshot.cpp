@@ -1,4 +1,5 @@
-// The file's format and place; the pool records.
+// Finds the format of a snapshot by its file's ending, and checks and writes the file. The pool
+// records the events.
 #include "examples/decoder/memory/snapshot.hpp"
 
 #include <exception>

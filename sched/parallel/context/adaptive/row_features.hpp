@@ -7,7 +7,7 @@
 
 namespace velo::sched {
 
-// Numbers of parts, `width` for each.
+// A vector of `width` numbers for each part.
 struct row_features {
   std::int64_t width;
   std::vector<double> values;  // [parts][width]
@@ -15,7 +15,8 @@ struct row_features {
   const double* of(std::int64_t part) const { return values.data() + part * width; }
 };
 
-// Rows of the mask (not centered) along the strongest components of their covariance, at most ten.
+// The mask's rows, not centered, projected on the strongest components of their covariance: at most
+// ten numbers for each.
 row_features principal_features(const visibility& of);
 
 // The cluster of each part, by k-means from centers that lie far apart, at most 100 rounds.

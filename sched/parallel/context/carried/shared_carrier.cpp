@@ -50,8 +50,8 @@ class shared_carrier final : public block_carrier {
     for (const block_message& m : of_.pass.messages) {
       const auto needed = static_cast<std::size_t>(m.needed);
       all[needed] = true;
-      // The memory of sums, of parts and of rows with numbers is taken again behind the step that
-      // needs them. This barrier waits for their readers.
+      // The memory of sums, parts and rows with statistics is reused after the step that needs
+      // them. The piece of the step behind it waits for their readers.
       const bool is_temporary =
           m.what == content::dk || m.what == content::dv || m.part || m.statistics > 0;
       if (needed + 1 < all.size() && is_temporary) all[needed + 1] = true;

@@ -25,7 +25,7 @@ struct head_cut {
 
   std::int64_t rows_of(int rank) const { return rows == nullptr ? all_rows / ranks : rows[rank]; }
   std::int64_t first_row(int rank) const;
-  std::int64_t heads_together() const;  // of all ranks; one that several have counts for each
+  std::int64_t heads_together() const;  // a head of several ranks counts once for each
   span heads_of(int rank) const {
     if (heads != nullptr) return {heads[2 * rank], heads[2 * rank + 1]};
     const std::int64_t each = all_heads / ranks;
@@ -48,7 +48,7 @@ struct head_size {
 void copy_heads(const head_rows& from, span heads, std::int64_t rows, const head_size& each,
                 char* to, std::int64_t to_row_bytes, core::execution& turn);
 
-// The same to memory that another rank has read, row after row. Long copies take its lines over
+// The same to memory that another rank has read, row after row. A long copy overwrites cache lines
 // without reading them from that rank's cache first, so short rows are gathered in a block.
 void pack_heads(const head_rows& from, span heads, std::int64_t rows, const head_size& each,
                 char* to, core::execution& turn);
