@@ -32,7 +32,9 @@ chunk_order interleaved_order(const request& wanted) {
          text("%d", group));
   if (last != 0 && last < ranks)
     fail(VELO_ERR_ARGUMENT, "desc.microbatches",
-         text("groups of %d, and what is left none or at least as many as ranks, %d", group, ranks),
+         group == ranks
+             ? text("a multiple of the ranks, %d", ranks)
+             : text("a multiple of the group, %d, or at least %d more (the ranks)", group, ranks),
          text("%d, which leaves %d", microbatches, last));
   return {wanted.chunks, microbatches, group};
 }

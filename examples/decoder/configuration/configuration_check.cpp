@@ -81,6 +81,7 @@ void configuration::check_profile() {
   if (yields_to_steps("profile_start")) r.profile_start = std::min(r.profile_start, steps);
   if (yields_to_steps("profile_end"))
     r.profile_end = std::max(std::min(r.profile_end, steps), r.profile_start);
+  if (r.profile_start > steps) refuse("profile_start", "must not exceed", "steps");
   if (r.profile_start > r.profile_end) refuse("profile_start", "must not exceed", "profile_end");
   if (r.profile_end > steps) refuse("profile_end", "must not exceed", "steps");
   if (!names_ranks(r.profile_ranks)) refuse("profile_ranks", "must be all, or a list like 0,2");
@@ -339,9 +340,13 @@ void configuration::check_stages() const {
   }
   const auto places = places_in(p.noop_layers);
   if (!places) refuse("noop_layers", "must be a list of places, like 0,7");
-  if (!places->empty() && static_cast<std::int64_t>(places->back()) >=
-                              values.model.layers + static_cast<std::int64_t>(places->size()))
-    refuse("noop_layers", "must lie among themselves and", "layers");
+  const std::int64_t all = values.model.layers + static_cast<std::int64_t>(places->size());
+  if (!places->empty() && static_cast<std::int64_t>(places->back()) >= all)
+    refuse("noop_layers",
+           ("must be places from 0 to " + std::to_string(all - 1) +
+            ", of layers and empty places together, with")
+               .c_str(),
+           "layers");
   if (p.post_validation && !values.run.gradients.empty())
     refuse("gradients", "are gone when a step is known to be right, so not with",
            "post_validation");
@@ -433,7 +438,7 @@ void configuration::require_pipeline() const {
         {"desc.microbatches", "accumulation"}, {"desc.chunks", "vpp"}, {"desc.ranks", "pp"}};
     for (const auto& [field, name] : names)
       if (std::string(e.argument()) == field)
-        refuse(name, (std::string("must be ") + e.expected() + " with").c_str(), "pipeline");
+        refuse(name, (std::string("must be ") + e.expected() + ", with").c_str(), "pipeline");
     throw;
   }
 }

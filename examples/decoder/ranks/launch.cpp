@@ -150,6 +150,7 @@ int on_all_ranks(const settings& values, const std::vector<std::string>& words,
   }
   const std::int64_t ranks =
       values.run.ranks == 0 ? values.parallel.ranks_of_copy() : values.run.ranks;
+  if (require_ranks) require_ranks(ranks);
   if (ranks == 1) {
     member me(values);
     return job(me);

@@ -25,7 +25,7 @@ bool is_launched(const settings& run);
 
 // Runs `job` on every rank and returns the exit code of rank 0, or of a rank that failed. In one
 // process a rank's failure is thrown. Ranks that are processes are started with the command line
-// `words`. `require_ranks`, if given, refuses a launcher's number of ranks.
+// `words`. `require_ranks`, if given, refuses the number of ranks, which may be a launcher's.
 int on_all_ranks(const settings& run, const std::vector<std::string>& words,
                  const std::function<int(member&)>& job,
                  const std::function<void(std::int64_t)>& require_ranks = {});

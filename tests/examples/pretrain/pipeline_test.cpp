@@ -229,7 +229,7 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   const std::vector<std::pair<const char*, const char*>> lists = {
       {"0,,2", "must be a list of places"},
       {"two", "must be a list of places"},
-      {"4", "must lie among themselves and layers = 2"},
+      {"4", "must be places from 0 to 2, of layers and empty places together, with layers = 2"},
       {"0,1", "leaves stage 0 without a layer"}};
   for (const auto& [list, why] : lists) refused({"--pp", "2", "--noop_layers", list}, why);
   refused({"--noop_layers", "0"}, "is of a model that is cut into stages, not with pp = 1");

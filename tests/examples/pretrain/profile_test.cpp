@@ -166,6 +166,10 @@ TEST_CASE("profiles that cannot be are refused before training") {
           "profile_start = 4 must not exceed profile_end = 3");
   refused({"--profile", w / "t", "--profile_end", "7"},
           "profile_end = 7 must not exceed steps = 6");
+  refused({"--profile", w / "t", "--profile_start", "7"},
+          "profile_start = 7 must not exceed steps = 6");
+  refused({"--profile", w / "t", "--profile_ranks", "0,1"}, "must name ranks below 1");
+  refused({"--profile", w / "t", "--tp", "2", "--profile_ranks", "0,2"}, "must name ranks below 2");
   refused({"--profile", w / "t", "--profile_ranks", "0,x"}, "must be all, or a list like 0,2");
   refused({"--profile", w / "text"}, "cannot create the directory: Not a directory");
   ended(0, w.run({"--profile", w / "defaults", "--ranks", "1"}));

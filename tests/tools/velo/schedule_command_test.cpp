@@ -147,7 +147,10 @@ TEST_CASE("what makes no sense is refused in the words of the command") {
   refused("1f1b --ranks 2 --microbatches 99999999999", "--microbatches wants a number");
   refused("interleaved --ranks 4 --microbatches 2", "microbatches: expected at least as many as");
   refused("1f1b --ranks 2 --microbatches 2 --chunks 2", "chunks: expected 1 for this kind");
-  refused("interleaved --ranks 4 --microbatches 9 --group 6", "got 9, which leaves 3");
+  refused("interleaved --ranks 4 --microbatches 9 --group 6",
+          "a multiple of the group, 6, or at least 4 more (the ranks), got 9, which leaves 3");
+  refused("interleaved --ranks 4 --microbatches 7",
+          "a multiple of the ranks, 4, got 7, which leaves 3");
   refused("interleved --ranks 4 --microbatches 9", "did you mean interleaved?");
   refused("1F1B --ranks 2 --microbatches 2", "unknown kind 1F1B; did you mean 1f1b?");
   refused("1f1b --ranks 2 --microbatches 2 --format cvs", "did you mean csv?");

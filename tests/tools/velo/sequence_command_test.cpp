@@ -52,6 +52,7 @@ TEST_CASE("sequence takes masks, and writes summaries and pictures") {
       run_velo("sequence ring --cp 4 --sequence 64 --format svg -o " + folder.at("ring.svg"));
   CHECK(drawn.code == 0);
   CHECK(contents_of(folder.at("ring.svg")).find("<svg ") == 0);
+  check_refused("sequence ring --cp 2", "sequence wants --sequence S, 1 or more");
   check_refused("sequence ring --cp 2 --sequence 5 --mask " + mask, "mask.txt:1: expected 5");
   check_refused("sequence ring --cp 2 --sequence 3 --mask " + mask, "mask.txt:1: expected 3");
   check_refused("sequence ring --cp 2 --sequence 4 --mask " + folder.put("bad.txt", "01x\n"),
@@ -126,9 +127,9 @@ TEST_CASE("sequence prices a cache of some layers") {
   CHECK(text(shared, "keys") == "\"shared\"");
   CHECK(text(given, "bytes") == "[[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0]]");
   check_refused("sequence ring --cp 4 --keys borrowed", "--keys wants own, shared or given");
-  check_refused("sequence ring --cp 4 --kv-cache half --kv-interval 3 --layers 3",
+  check_refused("sequence ring --sequence 64 --cp 4 --kv-cache half --kv-interval 3 --layers 3",
                 "kv_interval: expected 0 or more, below layers, 3");
-  check_refused("sequence ring --cp 4 --kv-gather", "kv_gather: expected 0, or 1");
+  check_refused("sequence ring --sequence 64 --cp 4 --kv-gather", "kv_gather: expected 0, or 1");
   check_refused(
       "sequence ring --cp 4 --sequence 8388607 --heads 65535 --head-dim 65536 --kv-cache full "
       "--layers 65536",
@@ -142,7 +143,8 @@ TEST_CASE("sequence prices a cache of what ranks have before they exchange heads
   CHECK(bytes("--kv-cache half").find("\"bytes\":[576,576,576,576]") != std::string::npos);
   CHECK(bytes("--kv-cache full").find("\"bytes\":[384,384,384,384]") != std::string::npos);
   CHECK(bytes("--kv-cache none") == "none");
-  check_refused("sequence all_gather --cp 4 --kv-cache half", "except for ULYSSES, RING and");
+  check_refused("sequence all_gather --sequence 64 --cp 4 --kv-cache half",
+                "except for ULYSSES, RING and");
 }
 
 TEST_CASE("sequence refuses files that are no masks by their line") {
@@ -188,11 +190,13 @@ TEST_CASE("sequence refuses what makes no plan, in words") {
   check_refused("sequence", "wants a kind");
   check_refused("sequence rings --cp 2",
                 "expected ulysses, ring, hybrid, all_gather, adaptive or hybrid_adaptive");
-  check_refused("sequence ring --cp 0", "cp: expected 1 to 4096, got 0");
+  check_refused("sequence ring --sequence 64 --cp 0", "cp: expected 1 to 4096, got 0");
   check_refused("sequence ring --cp x", "expected a whole number");
-  check_refused("sequence ring --cp 4 --window 3", "window: expected a divisor of the ring, cp, 4");
-  check_refused("sequence hybrid --cp 4 --ulysses 3", "ulysses: expected a divisor of cp, 4");
-  check_refused("sequence ulysses --cp 4 --heads 3", "heads: expected 4 to");
+  check_refused("sequence ring --sequence 64 --cp 4 --window 3",
+                "window: expected a divisor of the ring, cp, 4");
+  check_refused("sequence hybrid --sequence 64 --cp 4 --ulysses 3",
+                "ulysses: expected a divisor of cp, 4");
+  check_refused("sequence ulysses --sequence 64 --cp 4 --heads 3", "heads: expected 4 to");
   check_refused("sequence ring --sequence 9 --documents 3,2,9",
                 "document_ends[1]: expected 3 to 9");
   check_refused("sequence ring --format picture", "--format wants summary, json or svg");

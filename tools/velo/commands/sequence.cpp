@@ -16,7 +16,7 @@
 namespace command {
 
 const char* const sequence_help =
-    "usage: velo sequence KIND --cp N [--ulysses U] [--window W] --sequence S\n"
+    "usage: velo sequence KIND [--cp N] [--ulysses U] [--window W] --sequence S\n"
     "                     [--documents END,..] [--heads N --kv-heads G] [--head-dim D]\n"
     "                     [--kv-cache KEPT [--kv-interval I --layers L [--layer N]]]\n"
     "                     [--kv-gather] [--keys WHOSE] [--mask FILE] [--full]\n"
@@ -248,6 +248,8 @@ int sequence(const std::vector<std::string>& words) {
     throw input_error(
         "sequence wants a kind: ulysses, ring, hybrid, all_gather, adaptive or hybrid_adaptive");
   given.desc.kind = kind_called(given.words[0]);
+  if (given.desc.sequence == 0)
+    throw input_error("sequence wants --sequence S, 1 or more; velo help sequence");
   given.desc.document_ends = given.ends.data();
   given.desc.document_count = static_cast<std::int64_t>(given.ends.size());
   std::vector<std::uint8_t> mask;
