@@ -33,8 +33,8 @@
  *   copies         not a family: where units share elements, piece by piece the ranks of
  *                  velo_sharding_get_holders that differ from this one in the cutting axis alone
  *   embedding, pp  of a parameter of the first and last stage; of one of all stages
- * Groups of one rank are left out, and a parameter without a gradient has no sums. Then norm^2 is the sum of |gradient|^2 / copies over all ranks
- * and pieces.
+ * Groups of one rank are left out, and a parameter without a gradient has no sums. Then norm^2 is
+ * the sum of |gradient|^2 / copies over all ranks and pieces.
  *
  * Sharded optimizer. The parts of a bucket's parameters lie one behind the other, flat, in the
  * order of velo_sharding_add. Of E elements each of the n ranks of dp-cp (experts: edp; with

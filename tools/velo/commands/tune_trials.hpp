@@ -14,10 +14,11 @@ struct trial_settings {
   bool every_one = false;  // refuse a search with more of them; keep no plan that was not run
 };
 
-// Runs plans of a tuning's JSON that are marked as runnable, and puts them into the order of their measured steps, in seconds in
-// the member "measured_step_seconds"; the rest follows as it was. Plans that failed come last, with
-// the member "trial_failure". A line for each trial goes to the standard error. Throws input_error
-// where more than the most would run, or a run is interrupted.
+// Runs plans of a tuning's JSON that are marked as runnable, and puts them into the order of
+// their measured steps, in seconds in the member "measured_step_seconds"; the rest follows as it
+// was. Plans that failed come last, with the member "trial_failure". A line for each trial goes
+// to the standard error. Throws input_error where more than the most would run, or a run is
+// interrupted.
 void try_plans(json_t* tuning, const trial_settings& how);
 
 // The plans that were run as a table: measured, predicted, layout. And whether any has a time.
