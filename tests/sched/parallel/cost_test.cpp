@@ -18,7 +18,8 @@ struct shaped {
         view(view_of(nullptr, dtype, shape.data(), static_cast<std::int32_t>(shape.size()))) {}
   shaped(const shaped&) = delete;
   double bytes() const {
-    double all = view.dtype.bits / 8;
+    const std::int64_t element_bytes = view.dtype.bits / 8;
+    auto all = static_cast<double>(element_bytes);
     for (const std::int64_t size : shape) all *= static_cast<double>(size);
     return all;
   }

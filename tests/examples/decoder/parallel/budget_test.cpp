@@ -62,6 +62,13 @@ void require_peak(const char* name, const std::function<void(settings&)>& set) {
   CHECK(found.losses == train(s, false).losses);
 }
 
+// Between the peaks without recompute and with all layers recomputed.
+std::int64_t half_a_budget(decoder::trainer& one, const settings& s) {
+  decoder::memory_settings none = s.memory, full = s.memory;
+  none.recompute = "none", full.recompute = "full";
+  return (one.peak_bytes(none) + one.peak_bytes(full)) / 2;
+}
+
 }  // namespace
 
 TEST_CASE("the peak of ranks that share matrices or windows is known before they train") {
@@ -171,10 +178,7 @@ TEST_CASE("with 1f1b the first of two stages recomputes more within the same bud
   on_all_ranks(s, {}, [&](member& rank) {
     split(rank, s);
     trainer one(rank, s, text);
-    memory_settings none = s.memory, full = s.memory;
-    none.recompute = "none", full.recompute = "full";
-    const std::int64_t most = one.peak_bytes(none), least = one.peak_bytes(full);
-    const std::int64_t budget = (most + least) / 2;
+    const std::int64_t budget = half_a_budget(one, s);
     const std::optional<std::int64_t> peak = one.adapt(budget);
     if (rank.leads()) fits = peak.has_value() && *peak <= budget;
     const std::vector<layer_recompute>& layers = one.recomputed();
@@ -206,10 +210,7 @@ TEST_CASE("ranks that share layers choose the same recompute, layer by layer") {
     on_all_ranks(s, {}, [&](member& rank) {
       split(rank, s);
       trainer one(rank, s, text);
-      memory_settings none = s.memory, full = s.memory;
-      none.recompute = "none", full.recompute = "full";
-      const std::int64_t most = one.peak_bytes(none), least = one.peak_bytes(full);
-      one.adapt((most + least) / 2);
+      one.adapt(half_a_budget(one, s));
       chosen[static_cast<std::size_t>(rank.rank())] = one.recomputed();
       return 0;
     });

@@ -1,11 +1,11 @@
 // The collectives of a program, counted, and a rank that ends in one of them: a library that is
 // preloaded and stands before velo's functions and the link of its executor.
 //
-// The environment says where: VELO_END_FOLDER receives, by the value of RANK, `calls.N` with a line
+// The environment says where. VELO_END_FOLDER receives, by the value of RANK, `calls.N` with a line
 // "number function group" for each call, and `missed.N` with the record of the first call that
-// failed, each when it is known. VELO_END_AT is the number of the call before which the process with
-// the RANK of VELO_END_RANK sends itself the signal VELO_END_SIGNAL, and writes `ended.N`. Times are
-// of the monotonic clock, in ns.
+// failed. VELO_END_AT is the number of the call before which the process with the RANK of
+// VELO_END_RANK sends itself the signal VELO_END_SIGNAL, and writes `ended.N`; without it the calls
+// are listed. Times are of the monotonic clock, in ns.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <time.h>

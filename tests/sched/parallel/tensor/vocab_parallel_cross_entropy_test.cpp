@@ -225,9 +225,10 @@ void fill_with_thousands(const loss_ranks& all, const loss_case& of) {
     for (std::int64_t t = 0; t < of.tokens; ++t)
       for (std::int64_t v = 0; v < 8; ++v) {
         const std::int64_t name = of.begin(static_cast<int>(r)) + v;
-        const double x = static_cast<double>((5 * name + 3 * t) % of.vocab - of.vocab / 2);
+        const std::int64_t middle = of.vocab / 2, drawn = (5 * name + 3 * t) % of.vocab;
         const bool again = t == 3 && name % 8 == 1;
-        all[r]->logits.set(t * 8 + v, 1000 * (again ? static_cast<double>(of.vocab) : x));
+        all[r]->logits.set(t * 8 + v,
+                           static_cast<double>(1000 * (again ? of.vocab : drawn - middle)));
       }
 }
 
