@@ -96,7 +96,8 @@ double activations_of(const settings& s, const share& one, double kept) {
 // Cosines and sines of this rank's rows, which lie beside the weights.
 double angles_of(const settings& s) {
   const std::int64_t cut = s.data.has_documents() ? 1 : s.parallel.attention_ranks();
-  return static_cast<double>(2 * 4 * s.data.sequence / cut * s.model.head_dim());
+  const std::int64_t rows = s.data.sequence / cut;
+  return static_cast<double>(2 * 4 * rows * s.model.head_dim());
 }
 
 struct measured {

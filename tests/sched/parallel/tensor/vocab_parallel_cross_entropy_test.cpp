@@ -219,7 +219,7 @@ TEST_CASE("losses over cut classes have the golden values") {
 namespace {
 
 // Multiples of 1000 in [-max, max] that no two neighbors in a row share, of `ranks` x 8 classes:
-// all but the largest vanish in a sum of exponentials. In token 3 two ranks have the largest.
+// all but the largest vanish in a sum of exponentials. In token 3 each rank has the largest once.
 void fill_with_thousands(const loss_ranks& all, const loss_case& of) {
   for (std::size_t r = 0; r < all.size(); ++r)
     for (std::int64_t t = 0; t < of.tokens; ++t)
