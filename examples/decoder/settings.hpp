@@ -80,6 +80,7 @@ struct schedule_settings {
 struct memory_settings {
   std::string recompute = "none";  // the activations that the backward pass recomputes
   std::int64_t recompute_layers = 0;
+  std::int64_t recompute_level = 1;  // 2: attention's sum over tensor ranks is kept, not repeated
   bool distribute_saved = false;   // over tensor ranks: the inputs that layers are recomputed from
   std::int64_t memory_budget = 0;  // bytes; 0: none
   std::string swap_activations = "off", swap_optimizer = "off";

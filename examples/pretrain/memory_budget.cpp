@@ -38,6 +38,7 @@ budget_answer keep_to_budget(const memory_settings& asked, trainer& of, run_memo
       memory_settings least = asked;
       least.recompute = "full";
       least.recompute_layers = 0;
+      least.recompute_level = 1;
       const std::int64_t other = of.peak_bytes(least);
       if (other < peak)
         why += ", or " + std::to_string(with_margin(other)) + " with recompute = full";

@@ -98,6 +98,7 @@ class configuration {
   const std::string& word(const char* name) const;  // of a setting that is a text
   void check_memory() const;
   void check_recompute() const;
+  void check_recompute_level() const;
   void check_swap() const;
   void check_saved() const;
   void check_profile();

@@ -52,10 +52,10 @@ void configuration::check() {
   if (s.warmup > s.steps) refuse("warmup", "must not exceed", "steps");
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
+  drop_parts();
   check_memory();
   check_profile();
   check_narrow();
-  drop_parts();
   check_parallel();
   if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
     refuse("transport", "must be auto, local or shm");
@@ -157,7 +157,9 @@ void configuration::drop_parts() {
       if (!is_flag(name)) reset(name);
   };
   const bool takes_y = is_flag("tp_x") || (is_flag("tp") && values.parallel.in_two());
-  if (is_one("tp")) drop({"tp_x", "sequence_parallel"});
+  if (is_one("tp"))
+    drop({"tp_x", "sequence_parallel", "distribute_saved_activations",
+          "recompute_communication_level"});
   if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1)) drop(context_settings());
   if (is_one("pp")) drop(stage_settings());
   if (!is_flag("pipeline")) return;

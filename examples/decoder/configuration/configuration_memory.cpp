@@ -46,11 +46,28 @@ void configuration::check_recompute() const {
            "must be none, full, block, uniform, selective, activation, norm or adaptive");
   if (kind == "adaptive" && y.memory_budget == 0)
     refuse("recompute", "needs a budget;", "memory_budget");
+  check_recompute_level();
   if (y.recompute_layers == 0) return;
   if (!among(kind, {"block", "uniform", "activation", "norm"}))
     refuse("recompute_layers", "means nothing with", "recompute");
   if (y.recompute_layers > values.model.layers)
     refuse("recompute_layers", "must not exceed", "layers");
+}
+
+// Level 2 keeps attention's sum of each layer that is recomputed by itself.
+void configuration::check_recompute_level() const {
+  const memory_settings& y = values.memory;
+  if (y.recompute_level == 1) return;
+  const char* const name = "recompute_communication_level";
+  if (values.parallel.tp == 1)
+    return require_unset(name, "is of ranks that share matrices, not with", "tp");
+  if (!among(y.recompute, {"full", "block", "uniform", "adaptive"}))
+    refuse(name, "is of layers that are recomputed from their input, not with", "recompute");
+  if (y.recompute == "uniform" && y.recompute_layers > 1)
+    refuse(name, "is of layers that are recomputed one by one, not with", "recompute_layers");
+  if (y.distribute_saved)
+    refuse(name, "is of rows that are not gathered again, not with",
+           "distribute_saved_activations");
 }
 
 void configuration::check_swap() const {

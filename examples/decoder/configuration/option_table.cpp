@@ -102,6 +102,10 @@ void configuration::add_memory() {
       "of block, activation and norm the first so many layers, 0: all; of uniform the size of a "
       "group, 0: 1",
       0, 1024);
+  add("memory", "recompute_communication_level", &y.recompute_level,
+      "of a layer that is recomputed from its input: 1: the last sum over tensor ranks is not "
+      "repeated; 2: attention's is not, either, since the layer keeps the rows behind it",
+      1, 2);
   add("memory", "distribute_saved_activations", &y.distribute_saved,
       "true: of the inputs from which layers are recomputed each tensor rank keeps its rows; they "
       "are gathered again for the backward pass");

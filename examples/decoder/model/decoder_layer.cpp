@@ -123,7 +123,10 @@ void decoder_layer::forward(const pass& now, const buffer& input, layer_activati
 }
 
 void decoder_layer::recompute(layer_activations& kept, const layer_recompute& what) {
-  if (what.has(VELO_RECOMPUTE_FULL)) kept.each_kept([](buffer& each) { each.recompute(); });
+  if (what.has(VELO_RECOMPUTE_FULL))
+    kept.each_kept([&](buffer& each) {
+      if (&each != &kept.middle || !what.keeps_middle) each.recompute();
+    });
   if (what.has(VELO_RECOMPUTE_SELECTIVE))
     for (buffer* each : {&kept.attended, &kept.kept_keys, &kept.softmax_max, &kept.softmax_sum})
       each->recompute();

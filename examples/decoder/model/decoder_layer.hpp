@@ -7,7 +7,8 @@
 // Between the two matrices of a branch a row has the width of that part. Each operator of the
 // forward pass runs where its output is missing: so a layer whose activations were partly released
 // recomputes those, and nothing else, in its backward pass. The sum over tensor ranks that ends a
-// layer is not needed there, and is not repeated.
+// layer is not needed there, and is not repeated. The one behind attention leads to `middle`, and
+// is not repeated where `middle` was saved (recompute_communication_level 2).
 //
 // With kv_share some layers project queries alone and attend to the keys and values of the layer
 // before, their owner. They take these rotated: all layers rotate the same positions by the same

@@ -87,7 +87,8 @@ class model {
 
   // Measures the memory that each kind of recompute saves in a layer, and its time, on
   // micro-batches of `of.largest()`.
-  std::vector<recompute_cost> measure(const velo::stream_ref& stream, activations& of);
+  std::vector<recompute_cost> measure(const velo::stream_ref& stream, activations& of,
+                                      bool keeps_middle);
 
   // Runs a forward and a backward pass through the first layer and what the ends of the model have,
   // so that operators have allocated all their scratch. Ranks that share the layers call it

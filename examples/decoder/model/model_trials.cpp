@@ -33,7 +33,8 @@ class filled_documents {
 
 }  // namespace
 
-std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activations& of) {
+std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activations& of,
+                                           bool keeps_middle) {
   of.clear();
   const filled_documents filled(of);
   of.sequences = of.largest().sequences;
@@ -55,7 +56,7 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
                                          VELO_RECOMPUTE_ACTIVATION, VELO_RECOMPUTE_NORM}) {
     of.layers[0] = {};
     if (of.keys != nullptr) of.layers[0].of_sequence = &of.keys->front();
-    decoder_layer::recompute(of.layers[0], {kind, 0});
+    decoder_layer::recompute(of.layers[0], {kind, 0, keeps_middle});
     restore();
     recompute_cost cost = {kind, kept(), std::numeric_limits<double>::infinity()};
     for (int i = 0; i < 3; ++i) {

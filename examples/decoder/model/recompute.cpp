@@ -2,6 +2,7 @@
 #include "examples/decoder/model/recompute.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace decoder {
 namespace {
@@ -61,6 +62,14 @@ std::vector<layer_recompute> layers_of(const std::vector<velo_recompute_module>&
   return all;
 }
 
+// Sets which layers keep attention's sum.
+std::vector<layer_recompute> with_level(std::vector<layer_recompute> all,
+                                        const memory_settings& memory) {
+  for (layer_recompute& each : all)
+    each.keeps_middle = memory.recompute_level > 1 && each.has(VELO_RECOMPUTE_FULL);
+  return all;
+}
+
 }  // namespace
 
 std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::int64_t layers) {
@@ -69,7 +78,7 @@ std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::in
   std::vector<layer_recompute> all(found.size());
   velo::recompute_layers(rule, found.data(), layers);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = {found[i].kinds, found[i].first};
-  return all;
+  return with_level(std::move(all), memory);
 }
 
 std::optional<recompute_choice> choose_recompute(const memory_settings& memory, std::int64_t layers,
@@ -88,7 +97,7 @@ std::optional<recompute_choice> choose_recompute(const memory_settings& memory, 
   do {
     choice = velo::recompute_choose(rule, budget, modules.data(),
                                     static_cast<std::int64_t>(modules.size()), chosen.data());
-    recompute_choice tried{layers_of(modules, chosen, costs, layers)};
+    recompute_choice tried{with_level(layers_of(modules, chosen, costs, layers), memory)};
     const std::optional<std::int64_t> peak = peak_of(tried.layers);
     if (!peak) return std::nullopt;
     tried.peak = *peak;
@@ -102,6 +111,7 @@ std::optional<recompute_choice> choose_recompute(const memory_settings& memory, 
   // The measurements of parts do not include the memory of a layer while it is recomputed.
   recompute_choice full;
   for (std::int64_t i = 0; i < layers; ++i) full.layers.push_back({VELO_RECOMPUTE_FULL, i});
+  full.layers = with_level(std::move(full.layers), memory);
   const std::optional<std::int64_t> peak = peak_of(full.layers);
   if (!peak) return std::nullopt;
   full.peak = *peak;

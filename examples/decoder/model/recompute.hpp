@@ -15,7 +15,8 @@ namespace decoder {
 
 struct layer_recompute {
   velo_recompute_kind kinds = VELO_RECOMPUTE_NONE;  // bits
-  std::int64_t first = 0;  // FULL: the layer from whose input this one is recomputed
+  std::int64_t first = 0;     // FULL: the layer from whose input this one is recomputed
+  bool keeps_middle = false;  // FULL: but for attention's sum, which the forward pass saves
 
   bool has(velo_recompute_kind kind) const { return (kinds & kind) != 0; }
 };

@@ -17,8 +17,8 @@ void pipeline::warm_up() {
   for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].part.warm_up(stream_, *make_trial(i));
 }
 
-std::vector<recompute_cost> pipeline::measure() {
-  return stages_.front().part.measure(stream_, *make_trial(0));
+std::vector<recompute_cost> pipeline::measure(bool keeps_middle) {
+  return stages_.front().part.measure(stream_, *make_trial(0), keeps_middle);
 }
 
 // The executor runs its schedule as in a step, with messages without rows.

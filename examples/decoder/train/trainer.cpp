@@ -104,8 +104,9 @@ std::int64_t trainer::peak_bytes(const memory_settings& with) {
 
 std::optional<std::int64_t> trainer::adapt(std::int64_t most) {
   warm_up();
+  const bool keeps = values_.memory.recompute_level > 1;
   std::vector<recompute_cost> costs =
-      pipeline_ ? pipeline_->measure() : model_->measure(stream_, *batch_);
+      pipeline_ ? pipeline_->measure(keeps) : model_->measure(stream_, *batch_, keeps);
   for (recompute_cost& each : costs) {  // ranks that share the layers choose the same
     each.bytes = max_of_stage(each.bytes);
     each.seconds = static_cast<double>(max_of_stage(std::llround(each.seconds * 1e9))) / 1e9;

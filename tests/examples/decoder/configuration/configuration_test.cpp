@@ -186,6 +186,19 @@ TEST_CASE("tensor ranks in two dimensions that no rank could have are refused") 
              Contains("is of rows that all ranks have, not with tp_x = 2"));
 }
 
+TEST_CASE("a flag of one tensor rank drops what several save for recompute") {
+  configuration c;
+  c.read_text(R"({"memory": {"recompute": "full", "recompute_communication_level": 2},
+                  "parallel": {"tp": 2}})",
+              "c.json");
+  c.check();
+  CHECK(c.values.memory.recompute_level == 2);
+  c.set("tp", "1");
+  c.check();
+  CHECK(c.values.memory.recompute_level == 1);
+  CHECK(c.values.memory.recompute == "full");
+}
+
 TEST_CASE("flags that leave one tensor rank drop the settings of more from a file") {
   const auto with = [](const char* flag, const char* value) {
     configuration c;

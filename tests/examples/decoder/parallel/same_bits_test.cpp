@@ -15,6 +15,14 @@ void check_same_bits(settings s) {
     CHECK(train_for(3, s) == first);
   }
   s.memory.recompute_layers = 0;
+  if (s.parallel.tp > 1) {
+    INFO("attention's sum kept, and swapped");
+    s.memory.recompute = "full", s.memory.recompute_level = 2;
+    CHECK(train_for(3, s) == first);
+    s.memory.swap_activations = "host";
+    CHECK(train_for(3, s) == first);
+    s.memory.recompute_level = 1;
+  }
   s.memory.recompute = "none";
   s.memory.swap_activations = "host";
   CHECK(train_for(3, s) == first);

@@ -137,6 +137,18 @@ TEST_CASE("what ranks cannot share is refused before they train") {
           "is of layers that are recomputed from their input, not with recompute = \"none\"");
   refused({"--distribute_saved_activations", "true", "--tp", "2", "--sequence_parallel", "true"},
           "is of rows that all ranks have, not with sequence_parallel");
+  refused({"--recompute", "full", "--recompute_communication_level", "2"},
+          "recompute_communication_level = 2 is of ranks that share matrices, not with tp = 1");
+  refused({"--recompute", "full", "--recompute_communication_level", "3", "--tp", "2"},
+          "recompute_communication_level must be from 1 to 2, not 3");
+  refused({"--recompute_communication_level", "2", "--tp", "2", "--recompute", "norm"},
+          "is of layers that are recomputed from their input, not with recompute = \"norm\"");
+  refused({"--recompute_communication_level", "2", "--tp", "2", "--recompute", "uniform",
+           "--recompute_layers", "2"},
+          "is of layers that are recomputed one by one, not with recompute_layers = 2");
+  refused({"--recompute_communication_level", "2", "--tp", "2", "--recompute", "full",
+           "--distribute_saved_activations", "true"},
+          "is of rows that are not gathered again, not with distribute_saved_activations = true");
   refused({"--cp", "2", "--cp_kv_interval", "1"}, "cp_kv_interval = 1 is of a cache, not with");
   refused({"--cp", "2", "--cp_kv_cache", "full", "--cp_kv_interval", "2"},
           "cp_kv_interval = 2 must be below layers = 2");
