@@ -134,6 +134,12 @@ void infer(const velo_fusion_attention_args& a, attention_problem& p, output_sha
   p.out = strides_of(*a.attention_out, a.layout, p.dv);
 }
 
+// The dtype of dkey and dvalue: the key's, or float32 if those that are given are.
+velo_dtype key_gradient_dtype(const velo_fusion_attention_backward_args& a) {
+  const velo_tensor* const given = a.dkey != nullptr ? a.dkey : a.dvalue;
+  return given != nullptr && given->dtype == f32 ? f32 : a.key->dtype;
+}
+
 void infer_backward(const velo_fusion_attention_backward_args& a, attention_problem& p,
                     output_shapes& outputs) {
   p = describe(a);
@@ -148,8 +154,10 @@ void infer_backward(const velo_fusion_attention_backward_args& a, attention_prob
   require_shape(*a.softmax_max, "softmax_max", statistics.rank, statistics.sizes);
   require_shape(*a.softmax_sum, "softmax_sum", statistics.rank, statistics.sizes);
   outputs.like(a.dquery, *a.query);
-  outputs.like(a.dkey, *a.key);
-  outputs.like(a.dvalue, *a.value);
+  const velo_dtype of_keys = key_gradient_dtype(a);
+  outputs.like(a.dkey, *a.key, of_keys);
+  outputs.like(a.dvalue, *a.value, of_keys);
+  p.float_keys = of_keys == f32;
   if (has_bias_gradient(options_of(a), p)) outputs.like(a.dpse, *a.pse);
   if (a.dpse != nullptr) p.dpse = check_bias_gradient(options_of(a), p, *a.dpse);
   p.accumulate = a.accumulate != 0;

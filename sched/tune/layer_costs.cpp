@@ -198,7 +198,8 @@ class builder {
   void share_keys(double columns) {
     keys_bytes_ = inside_ * element_ * columns;
     const double of_split = cp_ == 1 ? keys_bytes_ : context_.all_keys;
-    cached_.shared = 2 * splits_ * of_split - keys_bytes_;
+    constexpr double of_gradient = 4;  // float32
+    cached_.shared = (1 + of_gradient / element_) * splits_ * of_split - keys_bytes_;
   }
 
   double project(double inner, double columns) {

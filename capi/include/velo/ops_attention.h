@@ -181,10 +181,10 @@ typedef struct velo_fusion_attention_backward_args {
   const velo_tensor* attention_out;  /* in; float32 | bfloat16 | float16; strided: from the
                                       * forward pass */
   const velo_tensor* dquery;         /* out; strided: shape and dtype of query */
-  const velo_tensor* dkey;           /* out; float32 | bfloat16 | float16; strided: shape and
-                                      * dtype of key */
-  const velo_tensor* dvalue;         /* out; float32 | bfloat16 | float16; strided: shape and
-                                      * dtype of value */
+  const velo_tensor* dkey;           /* out; float32 | bfloat16 | float16; strided: shape of key;
+                                      * its dtype or float32 */
+  const velo_tensor* dvalue;         /* out; float32 | bfloat16 | float16; strided: shape of
+                                      * value; dtype of dkey */
   const velo_tensor* dpse;           /* out, or NULL; strided: shape and dtype of pse, whose
                                       * pse_type is 0 or 1 and which has all its rows; costs two
                                       * more products a score */

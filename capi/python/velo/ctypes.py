@@ -2859,8 +2859,8 @@ class velo_fusion_attention_backward_args(Sized):
         ("softmax_sum", POINTER(velo_tensor)),  # from the forward pass
         ("attention_out", POINTER(velo_tensor)),  # from the forward pass
         ("dquery", POINTER(velo_tensor)),  # shape and dtype of query
-        ("dkey", POINTER(velo_tensor)),  # shape and dtype of key
-        ("dvalue", POINTER(velo_tensor)),  # shape and dtype of value
+        ("dkey", POINTER(velo_tensor)),  # shape of key; its dtype or float32
+        ("dvalue", POINTER(velo_tensor)),  # shape of value; dtype of dkey
         ("dpse", POINTER(velo_tensor)),  # shape and dtype of pse, whose pse_type is 0 or 1 and which has all its rows; costs two more products a score
         ("accumulate", c_int64),  # 1 adds to dkey and dvalue instead of writing them
         ("layout", c_int64),  # order of dimensions of query, key, value, attention_out and their gradients

@@ -1733,9 +1733,9 @@ struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
   self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
   // shape and dtype of query
   self& dquery(const velo_tensor& value) { return base::dquery = &value, *this; }
-  // shape and dtype of key
+  // shape of key; its dtype or float32
   self& dkey(const velo_tensor& value) { return base::dkey = &value, *this; }
-  // shape and dtype of value
+  // shape of value; dtype of dkey
   self& dvalue(const velo_tensor& value) { return base::dvalue = &value, *this; }
   // shape and dtype of pse, whose pse_type is 0 or 1 and which has all its rows; costs two more
   // products a score

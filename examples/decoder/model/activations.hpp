@@ -88,7 +88,7 @@ struct pass {
 };
 
 // The rotated keys and values of a micro-batch in a layer, which the splits of its sequences share,
-// and the sums of their gradients: [sequences, rows, 2 kv_heads * head_dim], rows of whole
+// and the float32 sums of their gradients: [sequences, rows, 2 kv_heads * head_dim], rows of whole
 // sequences, of the heads that this rank has in attention. They exist from the first split's
 // forward pass, and from the last split's backward pass, to the first split's backward pass.
 // Neither is recomputed.

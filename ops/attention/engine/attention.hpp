@@ -52,6 +52,7 @@ struct attention_problem {
   bool accumulate = false;     // dK and dV are added to
   bool accumulate_q = false;   // dQ is added to
   bool float_results = false;  // out, dQ, dK and dV are float32
+  bool float_keys = false;     // dK and dV are float32, whatever the rest is
   attention_strides before;    // of the outputs of earlier keys
   // Of dpse, as of pse: elements between neighbors, 0 in the dimensions it sums over.
   score_tensor dpse;

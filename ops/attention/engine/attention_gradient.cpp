@@ -80,9 +80,9 @@ void chunk_gradients::end(const chunk& c, const chunk_state& state) const {
                          void* to, const attention_strides& strides) {
     const std::int64_t start =
         offset_of(p_, strides, c.b, c.s.kv_first, c.kv_head) + c.first * strides.token;
-    shape.results.write_rows(from, ld, static_cast<int>(c.keys), static_cast<int>(columns), scale,
-                             static_cast<char*>(to) + start * shape.result, strides.token,
-                             p_.accumulate);
+    shape.key_results.write_rows(from, ld, static_cast<int>(c.keys), static_cast<int>(columns),
+                                 scale, static_cast<char*>(to) + start * shape.key_result,
+                                 strides.token, p_.accumulate);
   };
   write(state.dk, shape.d, p_.d, p_.scale, t_.dk, p_.dk);
   write(state.dv, shape.dv, p_.dv, 1.0f, t_.dv, p_.dv_rows);

@@ -40,6 +40,8 @@ attention_shape::attention_shape(const attention_problem& problem, core::isa isa
       results(problem.float_results ? attention_kernels_of(isa).floats : steps),
       element(element_bytes(problem.type)),
       result(problem.float_results ? std::int64_t{sizeof(float)} : element),
+      key_results(problem.float_keys ? attention_kernels_of(isa).floats : results),
+      key_result(problem.float_keys ? std::int64_t{sizeof(float)} : result),
       d(round_up(problem.d, form.unit)),
       dv(round_up(problem.dv, form.unit)),
       group(problem.heads / problem.kv_heads),

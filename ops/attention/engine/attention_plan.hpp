@@ -69,12 +69,14 @@ struct attention_shape {
 
   product_form form;
   const attention_steps& steps;
-  const attention_steps& results;  // the steps that write results
-  std::int64_t element;            // bytes of one of the inputs'
-  std::int64_t result;             // bytes of one of the results'
-  std::int64_t d, dv;              // padded for products
-  std::int64_t group;              // query heads of a key head
-  std::int64_t pairs;              // (sequence, key head)
+  const attention_steps& results;      // the steps that write results
+  std::int64_t element;                // bytes of one of the inputs'
+  std::int64_t result;                 // bytes of one of the results'
+  const attention_steps& key_results;  // the same of dK and dV
+  std::int64_t key_result;
+  std::int64_t d, dv;  // padded for products
+  std::int64_t group;  // query heads of a key head
+  std::int64_t pairs;  // (sequence, key head)
 
   // Words that so many elements take.
   std::int64_t words(std::int64_t elements) const { return elements / form.per_word(); }

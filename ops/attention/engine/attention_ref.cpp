@@ -44,9 +44,9 @@ void put(void* data, std::int64_t start, const double* from, std::int64_t n, boo
 
 // Results are of T or float32.
 template <class T>
-void put_result(const attention_problem& p, void* data, std::int64_t start, const double* from,
-                std::int64_t n, bool add) {
-  p.float_results ? put<float>(data, start, from, n, add) : put<T>(data, start, from, n, add);
+void put_result(bool is_float, void* data, std::int64_t start, const double* from, std::int64_t n,
+                bool add) {
+  is_float ? put<float>(data, start, from, n, add) : put<T>(data, start, from, n, add);
 }
 
 // A score as the kernels round it, so that a difference from the saved maximum is exact.
@@ -85,8 +85,8 @@ void forward_row(const attention_problem& p, const attention_tensors& t,
     add(out, kept, row_at<T>(p, t.v, p.v, b, s.kv_first, kv_head, j), p.dv);
   }
   for (std::int64_t i = 0; i < p.dv && sum != 0; ++i) out[i] /= sum;
-  put_result<T>(p, t.out, offset_of(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv,
-                false);
+  put_result<T>(p.float_results, t.out, offset_of(p, p.out, b, s.q_first, head) + row * p.out.token,
+                out, p.dv, false);
   for (int i = 0; i < p.copies; ++i) {
     if (t.max != nullptr) t.max[stats + i] = sum != 0 ? static_cast<float>(max) : -FLT_MAX;
     if (t.sum != nullptr) t.sum[stats + i] = static_cast<float>(sum);
@@ -150,8 +150,8 @@ void gradient_of_query(const attention_problem& p, const attention_gradients& t,
     add(dq, static_cast<double>(p.scale) * at.at(j).ds,
         row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j), p.d);
   }
-  put_result<T>(p, t.dq, offset_of(p, p.dq, b, s.q_first, head) + row * p.dq.token, dq, p.d,
-                p.accumulate_q);
+  put_result<T>(p.float_results, t.dq, offset_of(p, p.dq, b, s.q_first, head) + row * p.dq.token,
+                dq, p.d, p.accumulate_q);
 }
 
 template <class T>
@@ -168,10 +168,12 @@ void gradient_of_key(const attention_problem& p, const attention_gradients& t,
       add(dv, e.kept, at.dy, p.dv);
     }
   }
-  put_result<T>(p, t.dk, offset_of(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk, p.d,
+  const bool is_float = p.float_results || p.float_keys;
+  put_result<T>(is_float, t.dk, offset_of(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk,
+                p.d, p.accumulate);
+  put_result<T>(is_float, t.dv,
+                offset_of(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv, p.dv,
                 p.accumulate);
-  put_result<T>(p, t.dv, offset_of(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv,
-                p.dv, p.accumulate);
 }
 
 // A row of dpse: dS of the pairs that share an element, of one row of queries or of all.

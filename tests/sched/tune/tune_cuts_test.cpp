@@ -257,7 +257,7 @@ TEST_CASE("a split has the costs of its tokens, and the keys of its sequence lie
   CHECK(4 * split.message_bytes == whole.message_bytes);
   CHECK(whole.dense.shared == 0);
   // Keys and values of a sequence but for the split's own, and their gradients.
-  CHECK(split.dense.shared == (3 + 4) * (tokens / 4) * vectors * 2 * hidden);
+  CHECK(split.dense.shared == (3 + 2 * 4) * (tokens / 4) * vectors * 2 * hidden);
   full_layout again = layout_of(1, 0, 4);
   again.recompute = VELO_TUNING_RECOMPUTE_FULL;
   // The layer's input, and keys and values, which are not made again.
@@ -301,8 +301,8 @@ TEST_CASE("ranks that share splits keep keys of all rows, or of all rows of thei
   const layer_costs gathered = shared_by(VELO_SEQUENCE_ALL_GATHER),
                     exchanged = shared_by(VELO_SEQUENCE_ULYSSES);
   // Keys and values of a sequence but for the split's own, and the gradients of all.
-  CHECK(gathered.dense.shared == 2 * 4 * 2 * own - own);
-  CHECK(exchanged.dense.shared == 2 * 4 * own - own);
+  CHECK(gathered.dense.shared == 3 * 4 * 2 * own - own);
+  CHECK(exchanged.dense.shared == 3 * 4 * own - own);
   CHECK(gathered.dense.kept == exchanged.dense.kept);
   CHECK(gathered.context.kept_bytes == 0);
   // The other rank's keys and values, and back the sums of this one's gradients.

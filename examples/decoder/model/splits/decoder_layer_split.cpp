@@ -3,8 +3,8 @@
 // A forward pass writes the split's rows of the shared keys and values (sequence_keys) and reads
 // all rows up to its end. With kv_share a layer reads those of its owner. A backward pass adds to
 // the gradients of all rows up to its end. The last split goes back first; so when a split goes
-// back, the gradients of its own rows are complete. Sums are rounded to the model's dtype once a
-// split and run of queries. Where ranks share sequences, split_tensors.hpp has what they exchange.
+// back, the gradients of its own rows are complete. They are float32 until then, and are rounded to
+// the model's dtype once. Where ranks share sequences, split_tensors.hpp has what they exchange.
 //
 // An operator is called for each run of consecutive queries and each range of heads: one of either,
 // unless ranks share the split. Cost: two copies of the rows' projection.
@@ -49,16 +49,10 @@ class attention_call {
 
   // The keys up to the run's end, or the values, which are behind them in a row; with documents
   // those of all rows.
-  velo::tensor_view keys(const buffer& of, bool values) const {
-    const std::int64_t row = at_.keys(), sequence = now_.split->sequence(),
-                       first = range_.key + (values ? at_.kv_heads() : 0);
-    std::byte* const data = of.data() + first * width_ * (type_.bits / 8);
-    if (now_.documents)
-      return {data, type_, {at_.windows() * sequence, range_.keys, width_}, {row, width_, 1}};
-    return {data,
-            type_,
-            {at_.windows(), run_.end, range_.keys, width_},
-            {sequence * row, row, width_, 1}};
+  velo::tensor_view keys(const buffer& of, bool values) const { return keys(of, type_, values); }
+  // The same of their gradients, which are float32.
+  velo::tensor_view key_gradients(const buffer& of, bool values) const {
+    return keys(of, {VELO_DTYPE_FLOAT, 32, 1}, values);
   }
 
   // Statistics, which each call has for itself.
@@ -70,6 +64,18 @@ class attention_call {
   }
 
  private:
+  velo::tensor_view keys(const buffer& of, const velo_dtype& type, bool values) const {
+    const std::int64_t row = at_.keys(), sequence = now_.split->sequence(),
+                       first = range_.key + (values ? at_.kv_heads() : 0);
+    std::byte* const data = of.data() + first * width_ * (type.bits / 8);
+    if (now_.documents)
+      return {data, type, {at_.windows() * sequence, range_.keys, width_}, {row, width_, 1}};
+    return {data,
+            type,
+            {at_.windows(), run_.end, range_.keys, width_},
+            {sequence * row, row, width_, 1}};
+  }
+
   const pass& now_;
   const split_tensors& at_;
   const std::int64_t width_;
@@ -196,7 +202,9 @@ void decoder_layer::add_split_gradients(const pass& now, const split_tensors& at
   const std::int64_t row = at.heads() * part_.head_dim;
   sequence_keys& shared = *kept.of_sequence;
   const bool is_first = !shared.gradients;
-  if (is_first) shared.gradients = now.memory.take(shared.keys.bytes(), VELO_PURPOSE_ACTIVATION);
+  if (is_first)
+    shared.gradients =
+        now.memory.take(shared.keys.bytes() / (type_.bits / 8) * 4, VELO_PURPOSE_ACTIVATION);
   // A rank that is alone has one run in the last split, which writes all rows. Otherwise each run
   // adds to some.
   const bool adds = !is_first || !now.parallel.context.is_alone();
@@ -211,8 +219,8 @@ void decoder_layer::add_split_gradients(const pass& now, const split_tensors& at
                                     call.sums(kept.softmax_sum),
                                     {}};
     const velo::tensor_view dy = call.queries(of.dy, row), dquery = call.queries(of.dquery, of.row),
-                            dkey = call.keys(shared.gradients, false),
-                            dvalue = call.keys(shared.gradients, true);
+                            dkey = call.key_gradients(shared.gradients, false),
+                            dvalue = call.key_gradients(shared.gradients, true);
     const auto arguments = velo::fusion_attention_backward_args()
                                .sparse_mode(velo::attention_sparse_mode::right_down_causal)
                                .accumulate(adds)

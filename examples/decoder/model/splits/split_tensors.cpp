@@ -11,6 +11,9 @@ std::int64_t count_of(const std::vector<std::int64_t>& cuts, int rank) {
   return cuts[at + 1] - cuts[at];
 }
 
+constexpr velo_dtype f32 = {VELO_DTYPE_FLOAT, 32, 1};
+constexpr std::int64_t float_bytes = 4;
+
 void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
@@ -48,6 +51,21 @@ buffer split_tensors::workspace(std::int64_t elements) const {
   return now_.memory.take(elements * element(), VELO_PURPOSE_WORKSPACE);
 }
 
+buffer split_tensors::float_workspace(std::int64_t elements) const {
+  return now_.memory.take(elements * float_bytes, VELO_PURPOSE_WORKSPACE);
+}
+
+// Rounds to the model's dtype.
+void split_tensors::round(const float* from, std::int64_t elements, std::byte* to) const {
+  if (type_.bits == 32)
+    return copy_bytes(to, reinterpret_cast<const std::byte*>(from), elements * float_bytes);
+  velo::cast(now_.stream, velo::cast_args()
+                              .x(velo::tensor_view(const_cast<float*>(from), {elements}))
+                              .y(velo::tensor_view(to, type_, {elements}))
+                              .dtype(type_.code == VELO_DTYPE_BFLOAT ? velo::element::bfloat16
+                                                                     : velo::element::float16));
+}
+
 velo::tensor_view split_tensors::flat(const buffer& of, std::int64_t elements) const {
   return {of.data(), type_, {elements}};
 }
@@ -59,14 +77,14 @@ std::vector<std::int64_t> split_tensors::counts(std::int64_t width) const {
 }
 
 // Rows of heads of `width` elements.
-void split_tensors::exchange(std::byte* x, std::byte* y, bool to_heads,
+void split_tensors::exchange(const exchanged& of, bool to_heads,
                              const std::vector<std::int64_t>& heads, std::int64_t width) const {
   const std::vector<std::int64_t> rows = counts(1);
   const std::int64_t some = count_of(heads, context_.rank()), own = now_.batch.tokens(),
                      all = windows() * split_.all_rows();
   const velo::sizes by_rows = {own, heads.back(), width}, by_heads = {all, some, width};
-  const velo::tensor_view from(x, type_, to_heads ? by_rows : by_heads),
-      to(y, type_, to_heads ? by_heads : by_rows);
+  const velo::tensor_view from(of.x, of.type, to_heads ? by_rows : by_heads),
+      to(of.y, of.type, to_heads ? by_heads : by_rows);
   const auto ints = [](const std::vector<std::int64_t>& of) {
     return velo_ints{of.data(), static_cast<std::int64_t>(of.size())};
   };
@@ -82,10 +100,10 @@ void split_tensors::exchange(std::byte* x, std::byte* y, bool to_heads,
 }
 
 void split_tensors::to_attention(std::byte* rows, std::byte* attention) const {
-  exchange(rows, attention, true, context_.heads().queries, part_.head_dim);
+  exchange({rows, attention, type_}, true, context_.heads().queries, part_.head_dim);
 }
 void split_tensors::from_attention(std::byte* attention, std::byte* rows) const {
-  exchange(attention, rows, false, context_.heads().queries, part_.head_dim);
+  exchange({attention, rows, type_}, false, context_.heads().queries, part_.head_dim);
 }
 
 // Calls f(row, place, count) for consecutive rows of a rank: from `row` of its rows in a
@@ -131,17 +149,18 @@ void split_tensors::spread_keys(const buffer& qkv, const buffer& whole) const {
 }
 
 void split_tensors::collect_keys(const buffer& whole, const buffer& qkv) const {
-  const std::int64_t row = part_.qkv() * element(), keys = part_.keys() * element();
-  std::byte* const to = qkv.data() + part_.attended() * element();
+  const std::int64_t width = part_.keys(), row = part_.qkv() * element(), keys = width * element();
+  const buffer own = workspace(now_.room.tokens() * width);
   if (context_.is_alone()) {
     each_run(split_.rows, [&](std::int64_t first, std::int64_t place, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i)
-        copy_bytes(to + (first + i) * row, whole.data() + (place + i) * keys, keys);
+      round(whole.floats() + place * width, count * width, own.data() + first * keys);
     });
-    return;
+  } else {
+    const buffer sums = float_workspace(now_.room.tokens() * width);
+    exchanges_heads() ? return_keys(whole, sums) : sum_keys(whole, sums);
+    round(sums.floats(), now_.batch.tokens() * width, own.data());
   }
-  const buffer own = workspace(now_.room.tokens() * part_.keys());
-  exchanges_heads() ? return_keys(whole, own) : sum_keys(whole, own);
+  std::byte* const to = qkv.data() + part_.attended() * element();
   for (std::int64_t i = 0; i < now_.batch.tokens(); ++i)
     copy_bytes(to + i * row, own.data() + i * keys, keys);
 }
@@ -158,14 +177,15 @@ void split_tensors::gather_keys(const buffer& own, const buffer& whole) const {
 }
 
 void split_tensors::sum_keys(const buffer& whole, const buffer& own) const {
-  const std::int64_t width = part_.keys(), row = width * element(),
+  const std::int64_t width = part_.keys(), row = width * float_bytes,
                      rows = windows() * split_.all_rows();
-  const buffer all = workspace(room_of_windows() * split_.all_rows() * width);
+  const buffer all = float_workspace(room_of_windows() * split_.all_rows() * width);
   each_row_of_all([&](std::int64_t first, std::int64_t place, std::int64_t count) {
     copy_bytes(all.data() + first * row, whole.data() + place * row, count * row);
   });
-  context_.group().reduce_scatter(now_.stream, flat(all, rows * width), counts(width).data(),
-                                  flat(own, now_.batch.tokens() * width));
+  const velo::tensor_view sums(own.floats(), {now_.batch.tokens() * width});
+  context_.group().reduce_scatter(now_.stream, velo::tensor_view(all.floats(), {rows * width}),
+                                  counts(width).data(), sums);
 }
 
 // A head of keys and its values travel together, as a head of twice the width.
@@ -174,20 +194,20 @@ void split_tensors::exchange_keys(const buffer& own, const buffer& whole) const 
                all = workspace(room_of_windows() * split_.all_rows() * keys());
   const std::int64_t head = part_.head_dim * element(), row = 2 * kv_heads_ * head;
   turn({now_.batch.tokens(), 2, part_.kv_heads}, head, own.data(), paired.data());
-  exchange(paired.data(), all.data(), true, context_.heads().keys, 2 * part_.head_dim);
+  exchange({paired.data(), all.data(), type_}, true, context_.heads().keys, 2 * part_.head_dim);
   each_row_of_all([&](std::int64_t first, std::int64_t place, std::int64_t count) {
     turn({count, kv_heads_, 2}, head, all.data() + first * row, whole.data() + place * row);
   });
 }
 
 void split_tensors::return_keys(const buffer& whole, const buffer& own) const {
-  const buffer paired = workspace(now_.room.tokens() * part_.keys()),
-               all = workspace(room_of_windows() * split_.all_rows() * keys());
-  const std::int64_t head = part_.head_dim * element(), row = 2 * kv_heads_ * head;
+  const buffer paired = float_workspace(now_.room.tokens() * part_.keys()),
+               all = float_workspace(room_of_windows() * split_.all_rows() * keys());
+  const std::int64_t head = part_.head_dim * float_bytes, row = 2 * kv_heads_ * head;
   each_row_of_all([&](std::int64_t first, std::int64_t place, std::int64_t count) {
     turn({count, 2, kv_heads_}, head, whole.data() + place * row, all.data() + first * row);
   });
-  exchange(all.data(), paired.data(), false, context_.heads().keys, 2 * part_.head_dim);
+  exchange({all.data(), paired.data(), f32}, false, context_.heads().keys, 2 * part_.head_dim);
   turn({now_.batch.tokens(), part_.kv_heads, 2}, head, paired.data(), own.data());
 }
 

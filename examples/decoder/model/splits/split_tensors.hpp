@@ -8,7 +8,8 @@
 //                     own rows are copied there, the rows of other ranks gathered or exchanged
 //
 // A gradient takes the way back: what was gathered is summed over the ranks, each of which gets its
-// rows of the sum. Sums of keys are rounded to the model's dtype on each rank and once over all.
+// rows of the sum. Gradients of keys are float32 until then, and are rounded to the model's dtype
+// once.
 // Cost: a collective each, and a copy of the rows before and behind it.
 #pragma once
 
@@ -44,17 +45,23 @@ class split_tensors {
   // Keys and values of this rank's rows, columns of the projection `qkv`, to their place in the
   // keys of whole sequences.
   void spread_keys(const buffer& qkv, const buffer& whole) const;
-  // The sum over all ranks of the gradients of keys and values, of this rank's rows, to their
-  // columns in the gradient of the projection.
+  // The sum over all ranks of the float32 gradients of keys and values, of this rank's rows,
+  // rounded to their columns in the gradient of the projection.
   void collect_keys(const buffer& whole, const buffer& qkv) const;
 
  private:
   std::int64_t element() const { return type_.bits / 8; }
   buffer workspace(std::int64_t elements) const;
+  buffer float_workspace(std::int64_t elements) const;
   velo::tensor_view flat(const buffer& of, std::int64_t elements) const;
+  void round(const float* from, std::int64_t elements, std::byte* to) const;
   // The rows that each rank has of a micro-batch, times `width`.
   std::vector<std::int64_t> counts(std::int64_t width) const;
-  void exchange(std::byte* x, std::byte* y, bool to_heads, const std::vector<std::int64_t>& heads,
+  struct exchanged {
+    std::byte *x, *y;
+    velo_dtype type;
+  };
+  void exchange(const exchanged& of, bool to_heads, const std::vector<std::int64_t>& heads,
                 std::int64_t width) const;
   template <class F>
   void each_run(const held_rows& part, F&& f) const;

@@ -84,6 +84,10 @@ TEST_CASE("the peak of ranks that share matrices or windows is known before they
     in(s).tp = 2;
     s.memory.recompute = "full", s.memory.distribute_saved = true;
   });
+  require_peak("tp 2, attention's sum saved", [&](settings& s) {
+    in(s).tp = 2;
+    s.memory.recompute = "full", s.memory.recompute_level = 2;
+  });
   for (const char* algorithm : {"ring", "ulysses", "all_gather", "adaptive"})
     require_peak(algorithm, [&](settings& s) { in(s).cp = 2, in(s).cp_algorithm = algorithm; });
   require_peak("ring that keeps keys", [&](settings& s) {
@@ -140,6 +144,10 @@ TEST_CASE("the peak of ranks with stages is known before they train") {
       in(s).pipeline = "seq1f1b", in(s).sequence_splits = 5;
       s.model.kv_heads = 2;
     });
+  require_peak("splits in bf16", [&](settings& s) {
+    in(s).pp = 2, in(s).pipeline = "seq1f1b", in(s).sequence_splits = 5;
+    s.model.dtype = "bf16";
+  });
   require_peak("splits, matrices cut both ways, shared keys", [&](settings& s) {
     in(s).pp = 2, in(s).tp = 4, in(s).tp_x = 2, in(s).cp_algorithm = "all_gather";
     in(s).pipeline = "seq1f1b", in(s).sequence_splits = 3;
