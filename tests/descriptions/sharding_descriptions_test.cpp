@@ -240,7 +240,7 @@ void make_hostile(described_parameter& to, random_source& random) {
       p.partial = random.pick(axes);
       break;
     case 9:
-      (random.one_in(2) ? p.reserved : p.experts) = hostile_word(random);
+      (random.one_in(2) ? p.no_gradient : p.experts) = hostile_word(random);
       break;
     case 10:
       if (!to.stages.empty()) to.stages.back() = hostile_number(random);
