@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/comm/quantized_layer.hpp"
 #include "bench/comm/two_ranks.hpp"
 #include "bench/harness/require.hpp"
 #include "bench/harness/result.hpp"
@@ -24,10 +25,24 @@
 namespace velo::bench {
 namespace {
 
-enum class op { all_reduce, all_reduce_norm, reduce_scatter, gather, gather_kept, gather_scatter };
-constexpr const char* op_names[] = {
-    "matmul_all_reduce", "matmul_all_reduce_add_rms_norm", "matmul_reduce_scatter",
-    "all_gather_matmul", "all_gather_matmul, gathered",    "all_gather_matmul_reduce_scatter"};
+enum class op {
+  all_reduce,
+  all_reduce_norm,
+  reduce_scatter,
+  gather,
+  gather_kept,
+  gather_scatter,
+  weight_sum,  // of a weight of int8
+  integer_sum  // of int8 by int8
+};
+constexpr const char* op_names[] = {"matmul_all_reduce",
+                                    "matmul_all_reduce_add_rms_norm",
+                                    "matmul_reduce_scatter",
+                                    "all_gather_matmul",
+                                    "all_gather_matmul, gathered",
+                                    "all_gather_matmul_reduce_scatter",
+                                    "matmul_all_reduce, int8 weight",
+                                    "matmul_all_reduce, int8 by int8"};
 
 struct shape {
   std::int64_t m, n, k;
@@ -203,7 +218,19 @@ class layer {
   const matrix residual_, z_, composed_z_, whole_z_, gamma_;  // of a norm
 };
 
+void measure_quantized(const row& r, const rank_of& me, board& all, double seconds) {
+  const quantized_layer one({r.of.m, r.of.n, r.of.k}, r.what == op::integer_sum, me);
+  alternate(me, all, seconds, contenders, [&one](int which) {
+    which == product       ? one.multiply()
+    : which == collective  ? one.reduce()
+    : which == composition ? one.compose()
+                           : one.call_fused();
+  });
+  if (!one.is_right()) all.wrong = 1;
+}
+
 void measure(const row& r, const rank_of& me, board& all, double seconds) {
+  if (r.what >= op::weight_sum) return measure_quantized(r, me, all, seconds);
   const layer one(r, me);
   alternate(me, all, seconds, contenders, [&one](int which) { one.call(which); });
   if (!one.is_right()) all.wrong = 1;
@@ -295,6 +322,8 @@ std::vector<row> all_rows() {
     for (const shape& s : {shape{2048, 1024, 512, true}, {2048, 512, 1024, true}})
       rows.push_back({op::gather_scatter, type, s});
   }
+  for (const shape& s : {shape{16, 1024, 2048, false}, {2048, 1024, 2048, false}})
+    for (const op what : {op::weight_sum, op::integer_sum}) rows.push_back({what, dtype::bf16, s});
   return rows;
 }
 

@@ -83,7 +83,9 @@ gemm_problem bf16_blocks::product_of(index_range rows, index_range columns,
 std::size_t bf16_blocks::bytes_for(std::int64_t rows, bool accumulate) const {
   const std::int64_t group = p_.w.scales.group;
   std::size_t most = 0;
-  for (const std::int64_t depth : {std::min(group, most_depth), group % most_depth})
+  const std::int64_t last = p_.w.k % group;  // of a group that has less
+  for (const std::int64_t depth :
+       {std::min(group, most_depth), group % most_depth, last % most_depth})
     for (const std::int64_t columns : {columns_, p_.w.n % most_columns}) {
       gemm_problem g = product_of({0, rows}, {0, columns}, {0, depth});
       g.epilogue.accumulate = accumulate;

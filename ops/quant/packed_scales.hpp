@@ -1,5 +1,5 @@
-// Scales of int8 products as float32: int64 has one in its low half, as Ascend's processors read
-// it.
+// Scales of int8 products as float32: int64 and uint64 have one in their low half, as Ascend's
+// processors read it.
 #pragma once
 
 #include <cstring>
@@ -9,11 +9,11 @@
 namespace velo::ops {
 
 inline const float* scales_of(const velo_tensor& t, core::execution& on) {
-  if (t.dtype != i64) return widened(t, on);
+  if (t.dtype.bits != 64) return widened(t, on);
   const std::int64_t n = numel(t);
   auto* scales = on.scratch.take<float>(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto low = static_cast<std::uint32_t>(data<const std::int64_t>(&t)[i]);
+    const auto low = static_cast<std::uint32_t>(data<const std::uint64_t>(&t)[i]);
     std::memcpy(scales + i, &low, sizeof low);
   }
   return scales;

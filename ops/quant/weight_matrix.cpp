@@ -34,6 +34,44 @@ weight_sizes sizes_of(const weight_fields& f, velo_dtype x) {
   return s;
 }
 
+namespace {
+
+void require_equal_groups(const weight_fields& f, const weight_sizes& s) {
+  if (s.groups == 0 || s.k % s.groups != 0 || (s.groups > 1 && s.k / s.groups % 32 != 0))
+    fail(VELO_ERR_SHAPE, text("args.%s.shape", f.scale_name),
+         core::concat("a number of groups that cuts k, ", s.k, ", into multiples of 32"),
+         core::number(s.groups));
+}
+
+void require_groups_of_size(const weight_fields& f, const weight_sizes& s) {
+  const std::int64_t size = f.group_size;
+  if (size % 32 != 0 || size >= s.k)
+    fail(VELO_ERR_ARGUMENT, "args.group_size",
+         core::concat("a multiple of 32 below k, which is ", s.k), core::number(size));
+  const std::int64_t wanted = (s.k + size - 1) / size;
+  if (s.groups != wanted)
+    fail(VELO_ERR_SHAPE, text("args.%s.shape", f.scale_name),
+         core::concat(wanted, " groups, because args.group_size is ", size, " and k is ", s.k),
+         core::number(s.groups));
+}
+
+// Sets how k is cut into groups. grouped: the scale has a dimension for them.
+void set_group(const weight_fields& f, bool grouped, weight_sizes& s) {
+  if (f.group_size == 0) {
+    if (grouped) require_equal_groups(f, s);
+    s.group = std::max<std::int64_t>(s.k / s.groups, 1);
+  } else if (grouped) {
+    require_groups_of_size(f, s);
+    s.group = f.group_size;
+  } else {
+    fail(VELO_ERR_ARGUMENT, "args.group_size",
+         text("0, because args.%s has no dimension of groups", f.scale_name),
+         core::number(f.group_size));
+  }
+}
+
+}  // namespace
+
 void require_scales(const weight_fields& f, velo_dtype x, weight_sizes& s) {
   const int lead = f.experts ? 1 : 0;
   const velo_tensor& scale = *f.scale;
@@ -41,12 +79,10 @@ void require_scales(const weight_fields& f, velo_dtype x, weight_sizes& s) {
   require_f32_or(scale, f.scale_name, x);
   s.groups = scale.ndim == lead + 2 ? scale.shape[lead] : 1;
   std::int64_t wanted[3] = {s.experts, s.groups, s.n};
-  if (scale.ndim == lead + 1) wanted[1] = s.n;
+  const bool single = f.single_scale && scale.ndim == 1 && scale.shape[0] == 1;
+  if (scale.ndim == lead + 1) wanted[1] = single ? 1 : s.n;
   require_shape(scale, f.scale_name, scale.ndim, wanted + 1 - lead);
-  if (scale.ndim == lead + 2 && (s.groups == 0 || s.k % s.groups != 0 || s.k / s.groups % 32 != 0))
-    fail(VELO_ERR_SHAPE, text("args.%s.shape", f.scale_name),
-         core::concat("a number of groups that cuts k, ", s.k, ", into multiples of 32"),
-         core::number(s.groups));
+  set_group(f, scale.ndim == lead + 2, s);
   if (f.offset != nullptr) require_like(*f.offset, f.offset_name, scale, f.scale_name);
 }
 
@@ -71,7 +107,7 @@ weight_matrix matrix_at(const std::uint8_t* integers, const weight_fields& f, co
   m.scales.offset = f.offset == nullptr ? nullptr : data<const char>(f.offset) + first;
   m.scales.type = type_of(f.scale->dtype);
   m.scales.ld = s.n;
-  m.scales.group = s.k == 0 ? 1 : s.k / s.groups;
+  m.scales.group = s.group;
   return m;
 }
 

@@ -37,6 +37,7 @@ struct weight_matrix {
 struct weight_sizes {
   std::int64_t experts, k, n, groups;
   bool int4;
+  std::int64_t group = 1;  // of k; the last group may have less
 };
 
 // The tensors of a weight and how the caller spells them.
@@ -47,6 +48,8 @@ struct weight_fields {
   bool transposed;
   bool experts;  // all have a leading dimension more
   const char *weight_name = "weight", *scale_name = "scale", *offset_name = "offset";
+  std::int64_t group_size = 0;  // of k; 0: groups of equal size
+  bool single_scale = false;    // a scale of shape [1] is accepted; the caller repeats it n times
 };
 
 // Checks the tensors against each other; scales may have the dtype of x.

@@ -2,10 +2,13 @@
 // dtype, and a bias added to the rounded sum.
 //
 // In the sliced way each rank multiplies a slice into its slot, which peers read, and sums its part
-// of the previous slice; rows get the bias when their sums have arrived.
+// of the previous slice; rows get the bias when their sums have arrived. A quantized product is not
+// sliced (quantized_product.hpp); the bias of int8 by int8 is in its sums of integers.
 #include <algorithm>
 
+#include "ops/operator/output_shapes.hpp"
 #include "ops/operator/widened.hpp"
+#include "sched/overlap/quantized_product.hpp"
 #include "sched/overlap/slices.hpp"
 #include "sched/overlap/weight_source.hpp"
 #include "velo/ops_overlap.h"
@@ -13,15 +16,53 @@
 namespace velo::sched {
 namespace {
 
+using args = velo_matmul_all_reduce_args;
+using ops::operator==;
+
 struct problem : overlap_problem {
   membership in;
+  quantized_sizes quantized;
+
+  bool is_quantized() const { return quantized.how != quantization::none; }
 };
 
-void infer(const velo_matmul_all_reduce_args& a, problem& p, ops::output_shapes& outputs) {
-  static_cast<overlap_problem&>(p) =
-      problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
-  require_bias(a.bias, p.product.n, p.dtype);
-  require_pack(a.packed, p.dtype, p.product.k, p.product.n);
+quantized_operands operands_of(const args& a) {
+  return {a.x,     a.weight, a.bias,       a.packed,        a.transpose_weight != 0,
+          a.scale, a.offset, a.group_size, a.dequant_scale, a.per_token_scale};
+}
+
+// The dtype of a product of int8 by int8.
+velo_dtype output_of(const args& a) {
+  switch (a.output_dtype) {
+    case VELO_DEQUANTIZED_FLOAT16:
+      return core::f16;
+    case VELO_DEQUANTIZED_BFLOAT16:
+      return core::bf16;
+    case VELO_DEQUANTIZED_FLOAT32:
+      return core::f32;
+    default:
+      return a.dequant_scale->dtype == core::bf16 ? core::bf16 : core::f16;
+  }
+}
+
+void set_product(const args& a, problem& p) {
+  if (a.dequant_scale == nullptr && a.output_dtype != VELO_DEQUANTIZED_BY_SCALE)
+    core::fail(VELO_ERR_ARGUMENT, "args.output_dtype",
+               "by_scale, because args.dequant_scale is NULL", core::number(a.output_dtype));
+  const velo_dtype output = a.dequant_scale == nullptr ? a.x->dtype : output_of(a);
+  p.quantized = require_quantized(operands_of(a), output, p);
+  p.slices = a.parallel_num;
+  if (!p.is_quantized()) {
+    static_cast<overlap_problem&>(p) =
+        problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
+    require_pack(a.packed, p.dtype, p.product.k, p.product.n);
+  }
+  if (p.quantized.how != quantization::integers) require_bias(a.bias, p.product.n, p.dtype);
+}
+
+void infer(const args& a, problem& p, ops::output_shapes& outputs) {
+  p = problem{};
+  set_product(a, p);
   p.in = membership_in(a.group, "args.group");
   choose_slices(p, p.in);
   std::int64_t shape[ops::max_rank];
@@ -55,24 +96,41 @@ void add_to_rows(const float* bias, const row_range& rows, const problem& p,
   });
 }
 
-weight_source source_of(const velo_matmul_all_reduce_args& a, overlap_kernel::way how,
-                        const core::execution& on) {
+weight_source source_of(const args& a, overlap_kernel::way how, const core::execution& on) {
   return {*a.weight, a.packed, how, on.isa};
 }
 
-void multiply_alone(const velo_matmul_all_reduce_args& a, problem& p, overlap_kernel::way how,
-                    core::execution& on) {
+// The bias in float32 where it is added to the sums, else nullptr.
+const float* bias_of_sums(const args& a, const problem& p, core::arena& scratch) {
+  const bool adds = a.bias != nullptr && p.quantized.how != quantization::integers;
+  return adds ? ops::widened(*a.bias, scratch) : nullptr;
+}
+
+void multiply_alone(const args& a, problem& p, overlap_kernel::way how, core::execution& on) {
   const weight_source weight = source_of(a, how, on);
   weight.set(p.product);
   in_turn(on, [&](core::execution& turn) {
     const core::scratch_scope scope(turn.scratch);
-    if (a.bias != nullptr) p.product.epilogue.bias = ops::widened(*a.bias, turn);
+    const float* bias = bias_of_sums(a, p, turn.scratch);
+    if (p.is_quantized())
+      return multiply_quantized(operands_of(a), p.quantized, p, bias, p.product.c, how, turn);
+    p.product.epilogue.bias = bias;
     multiply(p.product, how, turn);
   });
 }
 
-void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
-         const overlap_kernel& kernel, core::execution& on) {
+// The product that is summed over the ranks, where it is not sliced.
+void multiply_own(const args& a, const problem& p, overlap_kernel::way how, core::execution& on) {
+  in_turn(on, [&](core::execution& turn) {
+    const core::scratch_scope scope(turn.scratch);
+    if (p.is_quantized())
+      return multiply_quantized(operands_of(a), p.quantized, p, nullptr, p.product.c, how, turn);
+    multiply(p.product, how, turn);
+  });
+}
+
+void run(const args& a, const problem& inferred, const overlap_kernel& kernel,
+         core::execution& on) {
   problem p = inferred;
   p.product.a = ops::data<const void>(a.x);
   p.product.c = ops::data<void>(a.y);
@@ -82,7 +140,7 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
   p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
     const weight_source weight = source_of(a, kernel.how, on);
     weight.set(p.product);
-    const float* bias = a.bias == nullptr ? nullptr : ops::widened(*a.bias, scratch);
+    const float* bias = bias_of_sums(a, p, scratch);
     const auto add = [&](const row_range& rows) { add_to_rows(bias, rows, p, kernel.how, on); };
     if (kernel.how == overlap_kernel::way::sliced) {
       const cut in = cut_of(p);
@@ -93,23 +151,26 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
       if (bias != nullptr) s.arrived = add;
       all_reduce_in_slices(s);
     } else {
-      in_turn(on, [&](core::execution& turn) { multiply(p.product, kernel.how, turn); });
+      multiply_own(a, p, kernel.how, on);
       link.run(what, on);
       add({0, p.product.m});
     }
   });
 }
 
-const char* reject(const velo_matmul_all_reduce_args&, const problem& p,
-                   const ops::kernel_entry& kernel) {
+const char* reject(const args&, const problem& p, const ops::kernel_entry& kernel) {
   if (!is_sliced(kernel)) return nullptr;
+  if (p.is_quantized()) return quantized_is_whole;
   const char* why = why_not_sliced(p.in, p);
   return why != nullptr || cut_of(p).pays() ? why : too_small;
 }
 
-void enter(const velo_matmul_all_reduce_args&, problem& p, core::stream& on,
-           const ops::enqueue& put) {
+void enter(const args&, problem& p, core::stream& on, const ops::enqueue& put) {
   enter_group(p.in, "args.group", reduction_of(p), on, put);
+}
+
+void count(const args& a, const problem& p, ops::op_cost& cost) {
+  count_product(operands_of(a), p.quantized.how, p, cost);
 }
 
 void drop(const problem& p) noexcept {
@@ -121,9 +182,8 @@ void drop(const problem& p) noexcept {
 
 namespace velo::ops {
 
-extern const operator_def matmul_all_reduce_operator =
-    with_cost<sched::cost_of<velo_matmul_all_reduce_args, sched::problem>>(
-        define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
-            sched::overlap_kernel_list));
+extern const operator_def matmul_all_reduce_operator = with_cost<sched::count>(
+    define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
+        sched::overlap_kernel_list));
 
 }  // namespace velo::ops

@@ -6,7 +6,7 @@
 // as their sums have arrived, while later slices are multiplied; apart, the sums would be read
 // again from memory, and z, too. Biases belong to the ranks' products: sliced products, which are
 // rounded in registers, get their sum afterwards, and it travels in pieces ahead of the slices. A
-// quantized weight is multiplied by the loops of weight_quant_matmul, not in slices.
+// quantized product is not sliced (quantized_product.hpp).
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,7 @@
 #include "ops/norm/dropout_add_norm.hpp"
 #include "ops/norm/norm_rows.hpp"
 #include "ops/operator/kernels_at.hpp"
-#include "ops/quant/weight_product.hpp"
+#include "sched/overlap/quantized_product.hpp"
 #include "sched/overlap/slices.hpp"
 #include "sched/overlap/weight_source.hpp"
 #include "velo/ops_overlap.h"
@@ -30,47 +30,29 @@ using way = overlap_kernel::way;
 
 struct problem : overlap_problem {
   membership in;
-  ops::weight_sizes quantized;  // k of 0 and no groups: the weight is not
+  quantized_sizes quantized;
 
-  bool is_quantized() const { return quantized.groups > 0; }
+  bool is_quantized() const { return quantized.how != quantization::none; }
   std::int64_t rows() const { return product.m; }
   std::int64_t columns() const { return product.n; }
 };
 
 // ---- checks ----
 
-ops::weight_fields quantized_weight(const args& a) {
-  return {a.weight, a.scale, a.offset, a.transpose_weight != 0, false};
-}
-
-void set_quantized(const args& a, problem& p) {
-  if (a.packed != nullptr)
-    fail(VELO_ERR_ARGUMENT, "args.packed", "NULL, because args.scale is given", "a pack");
-  const velo_dtype stored = a.weight->dtype;
-  if (stored.bits > 8)
-    fail(VELO_ERR_DTYPE, "args.weight.dtype", "int8, uint8 or int4, because args.scale is given",
-         core::dtype_name(stored).buffer);
-  ops::require_rank(*a.x, "x", 2);
-  p.dtype = a.x->dtype;
-  p.quantized = ops::sizes_of(quantized_weight(a), p.dtype);
-  p.slices = a.parallel_num;
-  p.product.m = ops::row_count(*a.x);
-  p.product.k = p.quantized.k, p.product.n = p.quantized.n;
-  p.product.type = p.product.c_type = ops::type_of(p.dtype);
-  p.product.ldc = p.product.n;
-  std::int64_t wanted[ops::max_rank];
-  std::copy_n(a.x->shape, a.x->ndim, wanted);
-  wanted[a.x->ndim - 1] = p.product.k;
-  ops::require_shape(*a.x, "x", a.x->ndim, wanted);
+quantized_operands operands_of(const args& a) {
+  return {a.x,     a.weight, a.bias,       a.packed,        a.transpose_weight != 0,
+          a.scale, a.offset, a.group_size, a.dequant_scale, nullptr};
 }
 
 void set_product(const args& a, problem& p) {
-  if (a.scale != nullptr) return set_quantized(a, p);
-  if (a.offset != nullptr)
-    fail(VELO_ERR_ARGUMENT, "args.offset", "NULL, because args.scale is NULL", "a tensor");
-  static_cast<overlap_problem&>(p) =
-      problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
-  require_pack(a.packed, p.dtype, p.product.k, p.product.n);
+  p.quantized = require_quantized(operands_of(a), a.residual->dtype, p);
+  p.slices = a.parallel_num;
+  if (!p.is_quantized()) {
+    static_cast<overlap_problem&>(p) =
+        problem_of(*a.x, *a.weight, a.transpose_weight != 0, a.parallel_num);
+    require_pack(a.packed, p.dtype, p.product.k, p.product.n);
+  }
+  if (p.quantized.how != quantization::integers) require_bias(a.bias, p.columns(), p.dtype);
 }
 
 void require_residual(const args& a, const problem& p) {
@@ -86,7 +68,6 @@ void require_residual(const args& a, const problem& p) {
 void infer(const args& a, problem& p, ops::output_shapes& outputs) {
   p = problem{};
   set_product(a, p);
-  require_bias(a.bias, p.columns(), p.dtype);
   require_residual(a, p);
   const std::int64_t n = p.columns();
   ops::require_shape(*a.gamma, "gamma", 1, &n);
@@ -269,21 +250,14 @@ struct running {
   }
   // Writes the product of this rank with its bias, within a scope of scratch.
   void multiply_own(void* to, core::execution& turn) const {
-    const float* bias = a.bias == nullptr ? nullptr : ops::widened(*a.bias, turn);
-    if (!p.is_quantized()) {
-      ops::gemm_problem one = product();
-      one.c = to;
-      one.epilogue.bias = bias;
-      return multiply(one, how, turn);
-    }
-    if (p.rows() == 0 || p.columns() == 0) return;
-    const auto type = p.product.type;
-    ops::multiply(
-        {ops::matrix_of(quantized_weight(a), p.quantized, 0), false, p.rows(),
-         ops::data<const char>(a.x), type, bias, to, type},
-        ops::kernels_at<ops::weight_quant_kernels>(
-            ops::weight_quant_kernel_list, how == way::reference ? core::isa::scalar : on.isa),
-        turn);
+    const bool adds = a.bias != nullptr && p.quantized.how != quantization::integers;
+    const float* bias = adds ? ops::widened(*a.bias, turn) : nullptr;
+    if (p.is_quantized())
+      return multiply_quantized(operands_of(a), p.quantized, p, bias, to, how, turn);
+    ops::gemm_problem one = product();
+    one.c = to;
+    one.epilogue.bias = bias;
+    multiply(one, how, turn);
   }
 };
 
@@ -298,7 +272,7 @@ void run(const args& a, const problem& p, const overlap_kernel& kernel, core::ex
 
 const char* reject(const args&, const problem& p, const ops::kernel_entry& kernel) {
   if (!is_sliced(kernel)) return nullptr;
-  if (p.is_quantized()) return "the weight is quantized, and multiplied whole";
+  if (p.is_quantized()) return quantized_is_whole;
   if (const char* why = why_not_sliced(p.in, p)) return why;
   // Measured on two cores with AMX, slices took 1.1 to 1.3 of the time.
   const bool by_tiles = p.dtype == core::bf16 && p.in.group->owner().isa() >= core::isa::amx;
@@ -310,6 +284,10 @@ void enter(const args&, problem& p, core::stream& on, const ops::enqueue& put) {
   enter_group(p.in, "args.group", reduction_of(p), on, put);
 }
 
+void count(const args& a, const problem& p, ops::op_cost& cost) {
+  count_product(operands_of(a), p.quantized.how, p, cost);
+}
+
 void drop(const problem& p) noexcept {
   if (p.in.group != nullptr) p.in.group->drop(p.in.ticket, reduction_of(p));
 }
@@ -319,9 +297,8 @@ void drop(const problem& p) noexcept {
 
 namespace velo::ops {
 
-extern const operator_def matmul_all_reduce_add_rms_norm_operator =
-    with_cost<sched::cost_of<velo_matmul_all_reduce_add_rms_norm_args, sched::problem>>(
-        define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
-            sched::overlap_kernel_list));
+extern const operator_def matmul_all_reduce_add_rms_norm_operator = with_cost<sched::count>(
+    define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
+        sched::overlap_kernel_list));
 
 }  // namespace velo::ops

@@ -85,8 +85,14 @@ void choose_slices(overlap_problem& problem, const membership& in) {
 
 void require_bias(const velo_tensor* bias, std::int64_t n, velo_dtype dtype) {
   if (bias == nullptr) return;
-  ops::require_shape(*bias, "bias", 1, &n);
+  require_columns(*bias, "bias", n);
   ops::require_f32_or(*bias, "bias", dtype);
+}
+
+void require_columns(const velo_tensor& t, const char* field, std::int64_t n) {
+  const std::int64_t wanted[] = {1, n};
+  const bool row = t.ndim == 2;
+  ops::require_shape(t, field, row ? 2 : 1, row ? wanted : wanted + 1);
 }
 
 comm::operation operation_of(const overlap_problem& problem, comm::collective kind,

@@ -69,8 +69,10 @@ void cost_of(const Args&, const Problem& problem, ops::op_cost& cost) {
   cost.multiply(flops, flops, all.dtype);
 }
 
-// bias: nullptr, or n numbers, float32 or of the product's dtype.
+// bias: nullptr, or [n] or [1, n], float32 or of the product's dtype.
 void require_bias(const velo_tensor* bias, std::int64_t n, velo_dtype dtype);
+// The shape [n] or [1, n].
+void require_columns(const velo_tensor& t, const char* field, std::int64_t n);
 
 // An operation over tensors of the problem's dtype. count: the elements of the longer tensor.
 comm::operation operation_of(const overlap_problem& problem, comm::collective kind,

@@ -48,6 +48,47 @@ class QuantCases:
         truth = torch.cat([p * s for p, s in zip(parts, scale)]) * tokens[:, None]
         self.close("y", y, F.silu(truth).float())
 
+    def test_sums_of_quantized_weights_of_one_rank(self):
+        for dtype in TYPES:
+            x, residual = values(10, 80, dtype=dtype), values(10, 40, dtype=dtype)
+            bias, gamma = values(1, 40), values(40, dtype=dtype)
+            weight = torch.randint(-128, 128, (80, 40), dtype=torch.int8)
+            for groups, size in ((), 0), ((3, 40), 32):  # the last group has 16 of k
+                scale, offset = values(*groups or (1,)) / 50, values(*groups or (1,)) * 9
+                wide = lambda t: t.repeat_interleave(32, 0)[:80] if groups else t
+                truth = x.float() @ ((weight + wide(offset)) * wide(scale)) + bias
+                given = {"x": x, "weight": weight, "scale": scale, "offset": offset,
+                         "group_size": size, "bias": bias}
+                y, norm_out = torch.empty_like(residual), torch.empty_like(residual)
+                self.velo.matmul_all_reduce(y=y, **given)
+                self.close("y", y, truth)
+                self.velo.matmul_all_reduce_add_rms_norm(y=y, norm_out=norm_out, residual=residual,
+                                                         gamma=gamma, epsilon=1e-5, **given)
+                whole = truth + residual.float()
+                norm = whole * (whole.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+                self.close("z", y, whole)
+                self.close("norm_out", norm_out, norm * gamma.float())
+
+    def test_sums_of_int8_products_of_one_rank(self):
+        x = torch.randint(-128, 128, (10, 70), dtype=torch.int8)
+        weight = torch.randint(-128, 128, (40, 70), dtype=torch.int8)
+        bias = torch.randint(-9000, 9000, (1, 40), dtype=torch.int32)
+        for scale in values(1) / 1e4, values(40) / 1e4:
+            sums = (x.double() @ weight.double().T + bias) * scale
+            given = {"x": x, "weight": weight, "bias": bias, "dequant_scale": scale,
+                     "transpose_weight": True}
+            tokens, y = values(10), torch.empty(10, 40)
+            self.velo.matmul_all_reduce(y=y, per_token_scale=tokens, output_dtype="float32",
+                                        **given)
+            self.close("y", y, (sums * tokens[:, None]).float())
+            residual, gamma, norm_out = values(10, 40), values(40), torch.empty(10, 40)
+            self.velo.matmul_all_reduce_add_rms_norm(y=y, norm_out=norm_out, residual=residual,
+                                                     gamma=gamma, epsilon=1e-5, **given)
+            whole = sums.float() + residual
+            norm = whole * (whole.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * gamma
+            self.close("z", y, whole)
+            self.close("norm_out", norm_out, norm)
+
     def test_ffn(self):
         for dtype in TYPES:
             shapes = (10, 32), (32, 48), (48, 20)

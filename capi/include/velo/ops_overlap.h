@@ -27,37 +27,76 @@
 
 VELO_BEGIN_C
 
+/* Element type of a product of int8 by int8. */
+enum {
+  VELO_DEQUANTIZED_BY_SCALE = 0, /* bfloat16 for a scale of bfloat16, else float16 */
+  VELO_DEQUANTIZED_FLOAT16 = 1,  /* float16 */
+  VELO_DEQUANTIZED_BFLOAT16 = 2, /* bfloat16 */
+  VELO_DEQUANTIZED_FLOAT32 = 3   /* float32 */
+};
+
 /* ---- matmul_all_reduce ----------------------------------------------------------------------- */
 
 typedef struct velo_matmul_all_reduce_args {
-  uint32_t struct_size;      /* sizeof(velo_matmul_all_reduce_args) */
-  uint32_t reserved;         /* 0 */
-  velo_group group;          /* in, or NULL: the ranks, of the stream's context; NULL: this one
-                              * alone */
-  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [.., k], the leading dimensions
-                              * folded into m rows */
-  const velo_tensor* weight; /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
-                              * transpose_weight; dtype of x */
-  const velo_tensor* y;      /* out: [.., n], dtype of x */
-  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
-                              * chosen, 1 none, else at least so many, where there are as many
-                              * rows; the same on all ranks; MindSpeed's coc-parallel-num */
-  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
-                              * dtype of x; added to the rounded sum, once, so all ranks give the
-                              * same; NULL = 0 */
-  velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
-                              * each call packs anew */
+  uint32_t struct_size;               /* sizeof(velo_matmul_all_reduce_args) */
+  uint32_t reserved;                  /* 0 */
+  velo_group group;                   /* in, or NULL: the ranks, of the stream's context; NULL:
+                                       * this one alone */
+  const velo_tensor* x;               /* in; float32 | bfloat16 | float16 | int8: [.., k], the
+                                       * leading dimensions folded into m rows; int8 with
+                                       * dequant_scale */
+  const velo_tensor* weight;          /* in; float32 | bfloat16 | float16 | int8 | uint8 | int4:
+                                       * [k, n], or [n, k] with transpose_weight; dtype of x;
+                                       * with scale int8, or int4 as int4 or as two numbers in a
+                                       * uint8, as of weight_quant_matmul */
+  const velo_tensor* y;               /* out: [.., n], dtype of x; of output_dtype with
+                                       * dequant_scale */
+  int64_t transpose_weight;           /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  int64_t parallel_num;               /* default 0, in [0, 1024]: slices of rows: 0 by
+                                       * overlap.slices or chosen, 1 none, else at least so many,
+                                       * where there are as many rows; the same on all ranks;
+                                       * MindSpeed's coc-parallel-num */
+  const velo_tensor* bias;            /* in, or NULL; float32 | bfloat16 | float16 | int32: [n]
+                                       * or [1, n], float32 or the dtype of x; added to the
+                                       * rounded sum, once, so all ranks give the same; int32
+                                       * with dequant_scale, and then of this rank's product;
+                                       * NULL = 0 */
+  velo_pack packed;                   /* in, or NULL: a pack of op(weight), [k, n], beside
+                                       * weight; NULL: each call packs anew */
+  const velo_tensor* scale;           /* in, or NULL; float32 | bfloat16 | float16: of a
+                                       * quantized weight: [1], [n], or [groups, n], float32 or
+                                       * the dtype of x; NULL: the weight is not quantized, or x
+                                       * is, too */
+  const velo_tensor* offset;          /* in, or NULL; float32 | bfloat16 | float16: shape and
+                                       * dtype of scale; NULL = 0 */
+  int64_t group_size;                 /* default 0, >= 0: rows of k in a group of scale, a
+                                       * multiple of 32 below k; the last group may have fewer;
+                                       * 0: groups are equal */
+  const velo_tensor* dequant_scale;   /* in, or NULL; float32 | bfloat16 | int64 | uint64: of
+                                       * int8 by int8: [1], [n] or [1, n]; int64 and uint64 have
+                                       * a float32 in the low half; bfloat16 for such a y alone */
+  const velo_tensor* per_token_scale; /* in, or NULL; float32: [m], with dequant_scale alone;
+                                       * NULL = 1 */
+  int64_t output_dtype;               /* VELO_DEQUANTIZED_*, default by_scale: dtype of y with
+                                       * dequant_scale */
 } velo_matmul_all_reduce_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ALL_REDUCE_ARGS_INIT \
-  { sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { \
+    sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_DEQUANTIZED_BY_SCALE \
+  }
 
 /* `y = sum_ranks(x @ op(weight)) + bias`.
  * A linear layer whose weight is cut along its inputs (row parallel): each rank has k of them.
  * op(weight) is weight or its transpose; sums in float32; each rank's product is rounded to y's
  * dtype, then the sum.
+ * With scale the weight is quantized and stands for (weight + offset) * scale, as in
+ * weight_quant_matmul. With dequant_scale x and weight are int8, and a rank's product is (x @
+ * op(weight) + bias) * dequant_scale * per_token_scale, with exact sums in int32, as in
+ * quant_grouped_matmul; its bias counts once for each rank that gives one. Neither is sliced, nor
+ * has a pack. All ranks give the same output_dtype.
  * Its gradient needs no communication: matmul of dy and weight with the other transpose_weight,
  * matmul_add_fp32 for the weight. With transpose_weight it is the gradient to x of a layer whose
  * weight is cut along its outputs (column parallel).
@@ -92,9 +131,9 @@ typedef struct velo_matmul_reduce_scatter_args {
   int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
                               * chosen, 1 none, else at least so many, where there are as many
                               * rows; the same on all ranks; MindSpeed's coc-parallel-num */
-  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
-                              * dtype of x; added to the rounded sum, once, so all ranks give the
-                              * same; NULL = 0 */
+  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n] or [1, n], float32
+                              * or the dtype of x; added to the rounded sum, once, so all ranks
+                              * give the same; NULL = 0 */
   velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
                               * each call packs anew */
 } velo_matmul_reduce_scatter_args;
@@ -139,8 +178,8 @@ typedef struct velo_all_gather_matmul_args {
   int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
                                 * chosen, 1 none, else at least so many, where there are as many
                                 * rows; the same on all ranks; MindSpeed's coc-parallel-num */
-  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
-                                * dtype of x; NULL = 0 */
+  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n] or [1, n],
+                                * float32 or the dtype of x; NULL = 0 */
   velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
                                 * each call packs anew */
 } velo_all_gather_matmul_args;
@@ -186,9 +225,9 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
   int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
                                 * chosen, 1 none, else at least so many, where there are as many
                                 * rows; the same on all ranks; MindSpeed's coc-parallel-num */
-  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
-                                * dtype of x; added to the rounded sum, once, so ranks of
-                                * scatter_group give the same; NULL = 0 */
+  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n] or [1, n],
+                                * float32 or the dtype of x; added to the rounded sum, once, so
+                                * ranks of scatter_group give the same; NULL = 0 */
   velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
                                 * each call packs anew */
 } velo_all_gather_matmul_reduce_scatter_args;
@@ -217,55 +256,67 @@ VELO_API velo_status velo_all_gather_matmul_reduce_scatter(
 /* ---- matmul_all_reduce_add_rms_norm ---------------------------------------------------------- */
 
 typedef struct velo_matmul_all_reduce_add_rms_norm_args {
-  uint32_t struct_size;        /* sizeof(velo_matmul_all_reduce_add_rms_norm_args) */
-  uint32_t reserved;           /* 0 */
-  velo_group group;            /* in, or NULL: the ranks, of the stream's context; NULL: this one
-                                * alone */
-  const velo_tensor* x;        /* in; float32 | bfloat16 | float16: [.., k], the leading
-                                * dimensions folded into m rows */
-  const velo_tensor* weight;   /* in; float32 | bfloat16 | float16 | int8 | uint8 | int4: [k, n],
-                                * or [n, k] with transpose_weight; dtype of x; with scale int8,
-                                * or int4 as int4 or as two numbers in a uint8, as of
-                                * weight_quant_matmul */
-  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
-                                * dtype of x; added to this rank's product, before the sum: the
-                                * same bias on all ranks counts as often as there are ranks,
-                                * unlike that of matmul_all_reduce; NULL = 0, and other ranks may
-                                * give one */
-  const velo_tensor* residual; /* in; float32 | bfloat16 | float16: [.., n] of m rows, whatever
-                                * their leading dimensions; float32, or the dtype of x; this
-                                * rank's is added */
-  const velo_tensor* gamma;    /* in; float32 | bfloat16 | float16: [n]; float32, or the dtype of
-                                * x */
-  const velo_tensor* scale;    /* in, or NULL; float32 | bfloat16 | float16: of a quantized
-                                * weight: [n], or [groups, n], as of weight_quant_matmul; NULL:
-                                * the weight is not quantized */
-  const velo_tensor* offset;   /* in, or NULL; float32 | bfloat16 | float16: shape and dtype of
-                                * scale; NULL = 0 */
-  const velo_tensor* y;        /* out: z, shape and dtype of residual; may be the residual itself */
-  const velo_tensor* norm_out; /* out: shape of residual, dtype of x */
-  const velo_tensor* rstd;     /* out, or NULL: float32, shape of residual with 1 for n; what the
-                                * gradient needs */
-  int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-  double epsilon;              /* default 1e-06, in [0.0, 1.0]: added to the mean square */
-  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows, as of
-                                * matmul_all_reduce; the same on all ranks */
-  velo_pack packed;            /* in, or NULL: as of matmul_all_reduce; NULL with scale */
+  uint32_t struct_size;             /* sizeof(velo_matmul_all_reduce_add_rms_norm_args) */
+  uint32_t reserved;                /* 0 */
+  velo_group group;                 /* in, or NULL: the ranks, of the stream's context; NULL:
+                                     * this one alone */
+  const velo_tensor* x;             /* in; float32 | bfloat16 | float16 | int8: [.., k], the
+                                     * leading dimensions folded into m rows; int8 with
+                                     * dequant_scale */
+  const velo_tensor* weight;        /* in; float32 | bfloat16 | float16 | int8 | uint8 | int4:
+                                     * [k, n], or [n, k] with transpose_weight; dtype of x; with
+                                     * scale int8, or int4 as int4 or as two numbers in a uint8,
+                                     * as of weight_quant_matmul */
+  const velo_tensor* bias;          /* in, or NULL; float32 | bfloat16 | float16 | int32: [n] or
+                                     * [1, n], float32 or the dtype of x, int32 with
+                                     * dequant_scale; added to this rank's product, before the
+                                     * sum: the same bias on all ranks counts as often as there
+                                     * are ranks, unlike that of matmul_all_reduce; NULL = 0, and
+                                     * other ranks may give one */
+  const velo_tensor* residual;      /* in; float32 | bfloat16 | float16: [.., n] of m rows,
+                                     * whatever their leading dimensions; float32, or the dtype
+                                     * of x, and any of the three with dequant_scale; this rank's
+                                     * is added */
+  const velo_tensor* gamma;         /* in; float32 | bfloat16 | float16: [n]; float32, or the
+                                     * dtype of norm_out */
+  const velo_tensor* scale;         /* in, or NULL; float32 | bfloat16 | float16: of a quantized
+                                     * weight: [1], [n], or [groups, n], as of matmul_all_reduce;
+                                     * NULL: the weight is not quantized, or x is, too */
+  const velo_tensor* offset;        /* in, or NULL; float32 | bfloat16 | float16: shape and dtype
+                                     * of scale; NULL = 0 */
+  const velo_tensor* y;             /* out: z, shape and dtype of residual; may be the residual
+                                     * itself */
+  const velo_tensor* norm_out;      /* out: shape of residual, dtype of x; dtype of residual with
+                                     * dequant_scale */
+  const velo_tensor* rstd;          /* out, or NULL: float32, shape of residual with 1 for n;
+                                     * what the gradient needs */
+  int64_t transpose_weight;         /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  double epsilon;                   /* default 1e-06, in [0.0, 1.0]: added to the mean square */
+  int64_t parallel_num;             /* default 0, in [0, 1024]: slices of rows, as of
+                                     * matmul_all_reduce; the same on all ranks */
+  velo_pack packed;                 /* in, or NULL: as of matmul_all_reduce; NULL with scale or
+                                     * dequant_scale */
+  int64_t group_size;               /* default 0, >= 0: of scale, as of matmul_all_reduce */
+  const velo_tensor* dequant_scale; /* in, or NULL; float32 | bfloat16 | int64 | uint64: of int8
+                                     * by int8: [1], [n] or [1, n], as of matmul_all_reduce;
+                                     * bfloat16 for such a residual alone */
 } velo_matmul_all_reduce_add_rms_norm_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ALL_REDUCE_ADD_RMS_NORM_ARGS_INIT \
   { \
     sizeof(velo_matmul_all_reduce_add_rms_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    1e-06, 0, 0 \
+    1e-06, 0, 0, 0, 0 \
   }
 
 /* `z = sum_ranks(x @ op(weight) + bias) + residual`; `y = z`; `norm_out = z / sqrt(mean(z^2) +
  * epsilon) * gamma`.
  * The end of a layer whose weight is cut along its inputs (row parallel), the residual stream, and
- * the norm before the next layer. Each rank's product is rounded to the dtype of x, then their sum;
- * z and its norm are computed in float32, z unrounded. With scale the weight is quantized and
- * stands for (weight + offset) * scale, as in weight_quant_matmul; its product is not sliced.
+ * the norm before the next layer. Each rank's product is rounded to the dtype of norm_out, then
+ * their sum; z and its norm are computed in float32, z unrounded. With scale the weight is
+ * quantized and stands for (weight + offset) * scale, as in weight_quant_matmul. With dequant_scale
+ * x and weight are int8, and a rank's product is (x @ op(weight) + bias) * dequant_scale, with
+ * exact sums in int32. Neither product is sliced.
  * y may be the residual itself: the form that upstream names with an underscore. Rows are normed
  * while sums of later slices are on their way; the sums lie in norm_out before that.
  * Its gradient: rms_norm_backward of the gradient of norm_out with y and rstd, plus that of y, is

@@ -417,6 +417,10 @@ VELO_REDUCED_COLUMNS = 2
 VELO_ELEMENT_FLOAT32 = 0
 VELO_ELEMENT_BFLOAT16 = 1
 VELO_ELEMENT_FLOAT16 = 2
+VELO_DEQUANTIZED_BY_SCALE = 0
+VELO_DEQUANTIZED_FLOAT16 = 1
+VELO_DEQUANTIZED_BFLOAT16 = 2
+VELO_DEQUANTIZED_FLOAT32 = 3
 VELO_ROUTER_SCORE_SOFTMAX = 0
 VELO_ROUTER_SCORE_SIGMOID = 1
 VELO_GROUP_SCORE_MAXIMUM = 0
@@ -3331,15 +3335,21 @@ class velo_matmul_all_reduce_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
-        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows
-        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
-        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
+        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows; int8 with dequant_scale
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8, or int4 as int4 or as two numbers in a uint8, as of weight_quant_matmul
+        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x; of output_dtype with dequant_scale
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
+        ("bias", POINTER(velo_tensor)),  # [n] or [1, n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; int32 with dequant_scale, and then of this rank's product; NULL = 0
         ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
+        ("scale", POINTER(velo_tensor)),  # of a quantized weight: [1], [n], or [groups, n], float32 or the dtype of x; NULL: the weight is not quantized, or x is, too
+        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
+        ("group_size", c_int64),  # rows of k in a group of scale, a multiple of 32 below k; the last group may have fewer; 0: groups are equal
+        ("dequant_scale", POINTER(velo_tensor)),  # of int8 by int8: [1], [n] or [1, n]; int64 and uint64 have a float32 in the low half; bfloat16 for such a y alone
+        ("per_token_scale", POINTER(velo_tensor)),  # [m], with dequant_scale alone; NULL = 1
+        ("output_dtype", c_int64),  # dtype of y with dequant_scale
     ]
-    _numbers_ = ("parallel_num",)
+    _numbers_ = ("parallel_num", "group_size", "output_dtype")
 
 
 class velo_matmul_reduce_scatter_args(Sized):
@@ -3353,7 +3363,7 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
+        ("bias", POINTER(velo_tensor)),  # [n] or [1, n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
         ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
@@ -3371,7 +3381,7 @@ class velo_all_gather_matmul_args(Sized):
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; NULL = 0
+        ("bias", POINTER(velo_tensor)),  # [n] or [1, n], float32 or the dtype of x; NULL = 0
         ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
@@ -3390,7 +3400,7 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give the same; NULL = 0
+        ("bias", POINTER(velo_tensor)),  # [n] or [1, n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give the same; NULL = 0
         ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
     ]
     _numbers_ = ("parallel_num",)
@@ -3402,23 +3412,25 @@ class velo_matmul_all_reduce_add_rms_norm_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
-        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows
+        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows; int8 with dequant_scale
         ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8, or int4 as int4 or as two numbers in a uint8, as of weight_quant_matmul
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x; added to this rank's product, before the sum: the same bias on all ranks counts as often as there are ranks, unlike that of matmul_all_reduce; NULL = 0, and other ranks may give one
-        ("residual", POINTER(velo_tensor)),  # [.., n] of m rows, whatever their leading dimensions; float32, or the dtype of x; this rank's is added
-        ("gamma", POINTER(velo_tensor)),  # [n]; float32, or the dtype of x
-        ("scale", POINTER(velo_tensor)),  # of a quantized weight: [n], or [groups, n], as of weight_quant_matmul; NULL: the weight is not quantized
+        ("bias", POINTER(velo_tensor)),  # [n] or [1, n], float32 or the dtype of x, int32 with dequant_scale; added to this rank's product, before the sum: the same bias on all ranks counts as often as there are ranks, unlike that of matmul_all_reduce; NULL = 0, and other ranks may give one
+        ("residual", POINTER(velo_tensor)),  # [.., n] of m rows, whatever their leading dimensions; float32, or the dtype of x, and any of the three with dequant_scale; this rank's is added
+        ("gamma", POINTER(velo_tensor)),  # [n]; float32, or the dtype of norm_out
+        ("scale", POINTER(velo_tensor)),  # of a quantized weight: [1], [n], or [groups, n], as of matmul_all_reduce; NULL: the weight is not quantized, or x is, too
         ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
         ("y", POINTER(velo_tensor)),  # z, shape and dtype of residual; may be the residual itself
-        ("norm_out", POINTER(velo_tensor)),  # shape of residual, dtype of x
+        ("norm_out", POINTER(velo_tensor)),  # shape of residual, dtype of x; dtype of residual with dequant_scale
         ("rstd", POINTER(velo_tensor)),  # float32, shape of residual with 1 for n; what the gradient needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("epsilon", c_double),  # added to the mean square
         ("parallel_num", c_int64),  # slices of rows, as of matmul_all_reduce; the same on all ranks
-        ("packed", velo_pack),  # as of matmul_all_reduce; NULL with scale
+        ("packed", velo_pack),  # as of matmul_all_reduce; NULL with scale or dequant_scale
+        ("group_size", c_int64),  # of scale, as of matmul_all_reduce
+        ("dequant_scale", POINTER(velo_tensor)),  # of int8 by int8: [1], [n] or [1, n], as of matmul_all_reduce; bfloat16 for such a residual alone
     ]
     _defaults_ = {"epsilon": 1e-06}
-    _numbers_ = ("epsilon", "parallel_num")
+    _numbers_ = ("epsilon", "parallel_num", "group_size")
 
 
 class velo_moe_token_permute_args(Sized):

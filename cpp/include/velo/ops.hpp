@@ -2645,6 +2645,14 @@ inline outcome<> reduce_max_abs(stream_ref stream, const reduce_max_abs_args& ar
 
 // ---- overlap
 
+// Element type of a product of int8 by int8.
+enum class dequantized : std::int64_t {
+  by_scale = VELO_DEQUANTIZED_BY_SCALE,  // bfloat16 for a scale of bfloat16, else float16
+  float16 = VELO_DEQUANTIZED_FLOAT16,    // float16
+  bfloat16 = VELO_DEQUANTIZED_BFLOAT16,  // bfloat16
+  float32 = VELO_DEQUANTIZED_FLOAT32,    // float32
+};
+
 // `y = sum_ranks(x @ op(weight)) + bias`.
 struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
   using self = matmul_all_reduce_args;
@@ -2654,23 +2662,45 @@ struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
 
   // the ranks, of the stream's context; NULL: this one alone
   self& group(velo_group value) { return base::group = value, *this; }
-  // [.., k], the leading dimensions folded into m rows
+  // [.., k], the leading dimensions folded into m rows; int8 with dequant_scale
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
-  // [k, n], or [n, k] with transpose_weight; dtype of x
+  // [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8, or int4 as int4 or as two
+  // numbers in a uint8, as of weight_quant_matmul
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
-  // [.., n], dtype of x
+  // [.., n], dtype of x; of output_dtype with dequant_scale
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // 1 when weight is stored [n, k]
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
   // slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are
   // as many rows; the same on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
-  // [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same;
-  // NULL = 0
+  // [n] or [1, n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the
+  // same; int32 with dequant_scale, and then of this rank's product; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
+  // of a quantized weight: [1], [n], or [groups, n], float32 or the dtype of x; NULL: the weight is
+  // not quantized, or x is, too
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  self& scale(std::nullptr_t) { return base::scale = nullptr, *this; }
+  // shape and dtype of scale; NULL = 0
+  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
+  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
+  // rows of k in a group of scale, a multiple of 32 below k; the last group may have fewer; 0:
+  // groups are equal
+  self& group_size(std::int64_t value) { return base::group_size = value, *this; }
+  // of int8 by int8: [1], [n] or [1, n]; int64 and uint64 have a float32 in the low half; bfloat16
+  // for such a y alone
+  self& dequant_scale(const velo_tensor& value) { return base::dequant_scale = &value, *this; }
+  self& dequant_scale(std::nullptr_t) { return base::dequant_scale = nullptr, *this; }
+  // [m], with dequant_scale alone; NULL = 1
+  self& per_token_scale(const velo_tensor& value) { return base::per_token_scale = &value, *this; }
+  self& per_token_scale(std::nullptr_t) { return base::per_token_scale = nullptr, *this; }
+  // dtype of y with dequant_scale
+  self& output_dtype(velo::dequantized value) {
+    return base::output_dtype = static_cast<std::int64_t>(value), *this;
+  }
 };
 
 inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_args& args) {
@@ -2697,8 +2727,8 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   // slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are
   // as many rows; the same on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
-  // [n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same;
-  // NULL = 0
+  // [n] or [1, n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the
+  // same; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
@@ -2732,7 +2762,7 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   // slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are
   // as many rows; the same on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
-  // [n], float32 or the dtype of x; NULL = 0
+  // [n] or [1, n], float32 or the dtype of x; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
@@ -2768,8 +2798,8 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   // slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are
   // as many rows; the same on all ranks; MindSpeed's coc-parallel-num
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
-  // [n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give
-  // the same; NULL = 0
+  // [n] or [1, n], float32 or the dtype of x; added to the rounded sum, once, so ranks of
+  // scatter_group give the same; NULL = 0
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
@@ -2791,23 +2821,23 @@ struct matmul_all_reduce_add_rms_norm_args : velo_matmul_all_reduce_add_rms_norm
 
   // the ranks, of the stream's context; NULL: this one alone
   self& group(velo_group value) { return base::group = value, *this; }
-  // [.., k], the leading dimensions folded into m rows
+  // [.., k], the leading dimensions folded into m rows; int8 with dequant_scale
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // [k, n], or [n, k] with transpose_weight; dtype of x; with scale int8, or int4 as int4 or as two
   // numbers in a uint8, as of weight_quant_matmul
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
-  // [n], float32 or the dtype of x; added to this rank's product, before the sum: the same bias on
-  // all ranks counts as often as there are ranks, unlike that of matmul_all_reduce; NULL = 0, and
-  // other ranks may give one
+  // [n] or [1, n], float32 or the dtype of x, int32 with dequant_scale; added to this rank's
+  // product, before the sum: the same bias on all ranks counts as often as there are ranks, unlike
+  // that of matmul_all_reduce; NULL = 0, and other ranks may give one
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // [.., n] of m rows, whatever their leading dimensions; float32, or the dtype of x; this rank's
-  // is added
+  // [.., n] of m rows, whatever their leading dimensions; float32, or the dtype of x, and any of
+  // the three with dequant_scale; this rank's is added
   self& residual(const velo_tensor& value) { return base::residual = &value, *this; }
-  // [n]; float32, or the dtype of x
+  // [n]; float32, or the dtype of norm_out
   self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
-  // of a quantized weight: [n], or [groups, n], as of weight_quant_matmul; NULL: the weight is not
-  // quantized
+  // of a quantized weight: [1], [n], or [groups, n], as of matmul_all_reduce; NULL: the weight is
+  // not quantized, or x is, too
   self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
   self& scale(std::nullptr_t) { return base::scale = nullptr, *this; }
   // shape and dtype of scale; NULL = 0
@@ -2815,7 +2845,7 @@ struct matmul_all_reduce_add_rms_norm_args : velo_matmul_all_reduce_add_rms_norm
   self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
   // z, shape and dtype of residual; may be the residual itself
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
-  // shape of residual, dtype of x
+  // shape of residual, dtype of x; dtype of residual with dequant_scale
   self& norm_out(const velo_tensor& value) { return base::norm_out = &value, *this; }
   // float32, shape of residual with 1 for n; what the gradient needs
   self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
@@ -2826,8 +2856,14 @@ struct matmul_all_reduce_add_rms_norm_args : velo_matmul_all_reduce_add_rms_norm
   self& epsilon(double value) { return base::epsilon = value, *this; }
   // slices of rows, as of matmul_all_reduce; the same on all ranks
   self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
-  // as of matmul_all_reduce; NULL with scale
+  // as of matmul_all_reduce; NULL with scale or dequant_scale
   self& packed(velo_pack value) { return base::packed = value, *this; }
+  // of scale, as of matmul_all_reduce
+  self& group_size(std::int64_t value) { return base::group_size = value, *this; }
+  // of int8 by int8: [1], [n] or [1, n], as of matmul_all_reduce; bfloat16 for such a residual
+  // alone
+  self& dequant_scale(const velo_tensor& value) { return base::dequant_scale = &value, *this; }
+  self& dequant_scale(std::nullptr_t) { return base::dequant_scale = nullptr, *this; }
 };
 
 inline outcome<> matmul_all_reduce_add_rms_norm(stream_ref stream,
