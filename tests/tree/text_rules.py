@@ -59,7 +59,7 @@ def rule_columns(root):
 
 
 # Private words of velo's past, with the paths in which they have a public meaning: Megatron-LM's
-# twin groups and sliding windows, windows of a corpus, the words of the spec. Every folder is held.
+# twin groups and sliding windows, windows of a corpus and of a double ring, the words of the spec. Every folder is held.
 TOPOLOGY = (r"^(comm/topology/|capi/|cpp/|abi/|tools/velo/|tests/.*topology|tests/tools/|"
             r"tests/descriptions/)")
 WORDS = {
@@ -83,7 +83,7 @@ WORDS = {
     "told": None,
     "twin": TOPOLOGY,
     "window": TOPOLOGY + r"|^(examples|bench|(tests/)?ops/attention|tests/(examples|hosts|parity)|"
-              r"(tests/)?sched/parallel/context)/"
+              r"(tests/)?sched/parallel/context)/|^sched/README\.md$"
 }
 ANY_WORD = re.compile(r"(?<![A-Za-z])(" + "|".join(WORDS) + r")s?(?![a-z])", re.I)
 

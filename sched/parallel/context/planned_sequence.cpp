@@ -61,17 +61,24 @@ bool is_hybrid(const velo_sequence_desc& d) {
   return d.kind == VELO_SEQUENCE_HYBRID || d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE;
 }
 
+// What a field may be, with the kind that decides it.
+text for_kind(const char* expected, const velo_sequence_desc& d) {
+  constexpr const char* names[] = {"ULYSSES",    "RING",     "HYBRID",
+                                   "ALL_GATHER", "ADAPTIVE", "HYBRID_ADAPTIVE"};
+  return text("%s; kind is %s", expected, names[d.kind]);
+}
+
 void require_ring(const velo_sequence_desc& d) {
   const bool ring = has_ring(d);
   if (is_hybrid(d))
     require(d.ulysses >= 1 && d.cp % d.ulysses == 0, "ulysses", concat("a divisor of cp, ", d.cp),
             d.ulysses);
   else
-    require(d.ulysses == 1, "ulysses", words("1, except for hybrids"), d.ulysses);
+    require(d.ulysses == 1, "ulysses", for_kind("1, except for hybrids", d), d.ulysses);
   const std::int64_t around = ring ? d.cp / d.ulysses : 1;
   const text of_ring = concat("the ring, ", is_hybrid(d) ? "cp / ulysses, " : "cp, ", around);
   require(d.window >= 1 && around % d.window == 0, "window",
-          ring ? concat("a divisor of ", of_ring) : words("1 without a ring"), d.window);
+          ring ? concat("a divisor of ", of_ring) : for_kind("1 without a ring", d), d.window);
   require(d.window == 1 || d.window < around, "window", concat("less than ", of_ring), d.window);
 }
 
@@ -79,7 +86,7 @@ void require_cache(const velo_sequence_desc& d) {
   require(d.kv_cache >= VELO_SEQUENCE_CACHE_NONE && d.kv_cache <= VELO_SEQUENCE_CACHE_FULL,
           "kv_cache", words("VELO_SEQUENCE_CACHE_NONE to VELO_SEQUENCE_CACHE_FULL"), d.kv_cache);
   require(has_ring(d) || d.kind == VELO_SEQUENCE_ULYSSES || d.kv_cache == VELO_SEQUENCE_CACHE_NONE,
-          "kv_cache", words("VELO_SEQUENCE_CACHE_NONE, except for ULYSSES, RING and HYBRID"),
+          "kv_cache", for_kind("VELO_SEQUENCE_CACHE_NONE, except for ULYSSES, RING and HYBRID", d),
           d.kv_cache);
   require(d.layers >= 1 && d.layers <= most_layers, "layers", concat("1 to ", most_layers),
           d.layers);
@@ -123,7 +130,7 @@ void require_sizes(const velo_sequence_desc& d) {
   require_cache(d);
   require_keys(d);
   require(d.kv_gather == 0 || (d.kv_gather == 1 && exchange > 1), "kv_gather",
-          words("0, or 1 where heads are exchanged"), d.kv_gather);
+          for_kind("0, or 1 where heads are exchanged", d), d.kv_gather);
   // Products fit 64 bits: cells of all heads, and bytes of float32 of the whole sequence.
   constexpr double most = 0x1p62;
   const auto rows_of_heads = static_cast<double>(d.sequence) * static_cast<double>(d.heads);
