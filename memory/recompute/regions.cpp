@@ -95,6 +95,7 @@ std::int64_t regions::add(const velo_recompute_region& given, velo_stream stream
   if (given.input_count > 0) made->inputs.assign(given.inputs, given.inputs + given.input_count);
   for (std::int64_t i = 0; i < given.output_count; ++i)
     made->outputs.push_back({nullptr, given.output_bytes[i]});
+  if (inside_.capacity() <= all_.size()) inside_.reserve(2 * all_.size() + 1);
   region& r = *made;
   std::vector<std::int64_t>* siblings =
       given.parent != -1 ? &live(given.parent, "region.parent").nested : nullptr;
@@ -114,9 +115,10 @@ std::int64_t regions::add(const velo_recompute_region& given, velo_stream stream
 }
 
 // The region and the regions declared inside it that have not ended, in ascending order, so that a
-// region precedes those inside it.
-std::vector<std::int64_t> regions::inside(std::int64_t index) const {
-  std::vector<std::int64_t> found = {index};
+// region precedes those inside it. Valid until the next call; does not allocate.
+const std::vector<std::int64_t>& regions::inside(std::int64_t index) {
+  std::vector<std::int64_t>& found = inside_;
+  found.assign(1, index);
   for (std::size_t i = 0; i < found.size(); ++i) {
     for (const std::int64_t inner : all_.at(found[i])->nested) {
       const auto there = all_.find(inner);
@@ -138,7 +140,7 @@ void regions::require_not_held(const std::vector<std::int64_t>& all) const {
 
 void regions::release(std::int64_t index, velo_stream stream) {
   live(index);
-  const std::vector<std::int64_t> all = inside(index);
+  const std::vector<std::int64_t>& all = inside(index);
   require_not_held(all);
   for (const std::int64_t i : all) {
     region& r = *all_.at(i);
@@ -249,7 +251,7 @@ void regions::call(std::int64_t index, const region& r, velo_stream stream) {
 
 void regions::end(std::int64_t index, velo_stream stream) {
   live(index);
-  const std::vector<std::int64_t> all = inside(index);
+  const std::vector<std::int64_t>& all = inside(index);
   require_not_held(all);
   for (const std::int64_t i : all) {
     region& r = *all_.at(i);

@@ -7,6 +7,8 @@
 // released again. A host's function may call back in while it runs; outputs that a restore in
 // progress needs are held, and refuse to be released or ended.
 //
+// Regions are released and ended without allocating, so that a host can do both in a destructor.
+//
 // Not for two threads at once. Not hot: a region costs a map entry, a call a walk over the regions
 // that it restores.
 #pragma once
@@ -74,7 +76,7 @@ class regions {
 
   region& live(std::int64_t index, const char* argument = "region") const;
   void check_inputs(const velo_recompute_region& given) const;
-  std::vector<std::int64_t> inside(std::int64_t index) const;
+  const std::vector<std::int64_t>& inside(std::int64_t index);
   std::vector<std::int64_t> needed_for(std::int64_t index) const;
   void require_not_held(const std::vector<std::int64_t>& all) const;
   void restore_one(std::int64_t index, region& r, velo_stream stream);
@@ -85,6 +87,7 @@ class regions {
 
   const velo_allocator from_;
   std::map<std::int64_t, std::unique_ptr<region>> all_;  // by index, also those that have ended
+  std::vector<std::int64_t> inside_;                     // what inside() found; room for all_
   std::int64_t next_ = 0;
   int restoring_ = 0;
   int asks_ = 0;  // calls of the allocator under way

@@ -124,3 +124,34 @@ TEST_CASE("an allocation that fails is a status in every function, changes and l
   }
   CHECK(failures > 900);
 }
+
+TEST_CASE("regions are released and end where there is no memory") {
+  const auto restore = [](void*, const velo_recompute_call*) -> velo_status { return VELO_OK; };
+  velo_recompute all = nullptr;
+  velo_recompute_desc desc = VELO_RECOMPUTE_DESC_INIT;
+  desc.allocator = &host;
+  REQUIRE(velo_recompute_create(&desc, &all) == VELO_OK);
+  const std::int64_t before = host_bytes;
+  const std::uint64_t bytes = 64;
+  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
+  region.name = "region";
+  region.restore = restore;
+  region.output_bytes = &bytes;
+  region.output_count = 1;
+  for (int i = 0; i < 40; ++i) {  // each inside the one before, and so in region 0
+    region.parent = i - 1;
+    std::int64_t index = -1;
+    REQUIRE(velo_recompute_add(all, &region, nullptr, &index) == VELO_OK);
+    REQUIRE(index == i);
+  }
+  begin_failing_here(failure_shape::from_then_on, 1);
+  const velo_status released = velo_recompute_release(all, 20, nullptr);
+  const std::int64_t held = host_bytes - before;
+  const velo_status ended = velo_recompute_end(all, 0, nullptr);
+  end_failing();
+  CHECK(released == VELO_OK);
+  CHECK(held == 20 * 64);
+  CHECK(ended == VELO_OK);
+  CHECK(host_bytes == before);
+  velo_recompute_destroy(all);
+}
