@@ -70,12 +70,25 @@ std::string underscored(std::string flag) {
   return flag;
 }
 
+constexpr std::size_t most_shown = 40;
+
+bool is_plain(char c) {
+  return c >= 32 && c < 127;
+}
+
 // The value that was found: a short plain text is quoted, anything else named by its kind.
 std::string described(const json_t* got) {
   const std::string text = json_is_string(got) ? json_string_value(got) : "";
-  const bool plain =
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= 32 && c < 127; });
-  return text.empty() || text.size() > 40 || !plain ? kind(got) : '"' + text + '"';
+  const bool plain = std::all_of(text.begin(), text.end(), is_plain);
+  return text.empty() || text.size() > most_shown || !plain ? kind(got) : '"' + text + '"';
+}
+
+// The beginning of a name that a file has, with "?" for each byte that is no plain text.
+std::string shown(const std::string& name) {
+  std::string beginning = name.substr(0, most_shown);
+  for (char& c : beginning)
+    if (!is_plain(c)) c = '?';
+  return name.size() > most_shown ? beginning + ".." : beginning;
 }
 
 template <class Value>
@@ -156,7 +169,7 @@ void configuration::read_text(const std::string& text, const std::string& name,
     if (names(section).empty() || !*section) {
       std::vector<std::string> sections;
       for (const option& each : options_) sections.push_back(each.section);
-      fail("%s: no section is called \"%s\"%s", origin(section).c_str(), section,
+      fail("%s: no section is called \"%s\"%s", origin(section).c_str(), shown(section).c_str(),
            command::did_you_mean(section, sections).c_str());
     }
     if (!json_is_object(members)) expected(origin(section), section, "an object", members);
@@ -166,8 +179,8 @@ void configuration::read_text(const std::string& text, const std::string& name,
       const std::string path = std::string(section) + "." + key;
       option* which = find(key);
       if (!which || which->section != section) {
-        fail("%s: section \"%s\" has no setting \"%s\"%s", origin(path).c_str(), section, key,
-             place_of(key).c_str());
+        fail("%s: section \"%s\" has no setting \"%s\"%s", origin(path).c_str(), section,
+             shown(key).c_str(), place_of(key).c_str());
       }
       take(*which, value, origin(path));
     }

@@ -40,7 +40,8 @@ void configuration::check() {
   if (m.head_dim() % 2)
     refuse("hidden", "divided by heads must be even for the rotary embedding;", "heads");
   if (m.dtype != "bf16" && m.dtype != "f32") refuse("dtype", "must be bf16 or f32");
-  if (d.paths.empty()) refuse("paths", "must name a file or a directory");
+  if (d.paths.empty() || std::find(d.paths.begin(), d.paths.end(), "") != d.paths.end())
+    refuse("paths", "must name a file or a directory");
   if (d.documents != "false" && d.documents != "true" && d.documents != "lines")
     refuse("documents", "must be false, true or lines");
   if (d.sequence * d.batch > (1LL << 31))

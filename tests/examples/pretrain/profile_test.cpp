@@ -171,6 +171,9 @@ TEST_CASE("profiles that cannot be are refused before training") {
   refused({"--profile", w / "t", "--profile_ranks", "0,1"}, "must name ranks below 1");
   refused({"--profile", w / "t", "--tp", "2", "--profile_ranks", "0,2"}, "must name ranks below 2");
   refused({"--profile", w / "t", "--profile_ranks", "0,x"}, "must be all, or a list like 0,2");
+  refused({"--profile", w / "t", "--profile_ranks", "1"}, "must name ranks below 1");
+  refused({"--profile", w / "t", "--profile_ranks", "2", "--tp", "2", "--transport", "local"},
+          "must name ranks below 2");
   refused({"--profile", w / "text"}, "cannot create the directory: Not a directory");
   ended(0, w.run({"--profile", w / "defaults", "--ranks", "1"}));
   CHECK(trace(w / "defaults/all.json").count.at("step 6") == 1);

@@ -7,6 +7,7 @@
 #include "tests/examples/decoder/temporary.hpp"
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
 using Catch::Matchers::Equals;
 using Catch::Matchers::StartsWith;
 using decoder::configuration;
@@ -76,6 +77,12 @@ TEST_CASE("what a file may not say is refused where it stands") {
   CHECK_THAT(refusal(R"({"model": {"lr": 5}})"), Contains(R"(has no setting "lr")"));
   CHECK_THAT(refusal(R"({"data": {"hidden": 64}})"),
              Contains(R"(section "data" has no setting "hidden"; it belongs to "model")"));
+  CHECK_THAT(refusal(R"({"model": {"\u001b[31mhid\nden": 5}})"),
+             Contains(R"(section "model" has no setting "?[31mhid?den")"));
+  CHECK_THAT(refusal("{\"" + std::string(50, 'x') + "\": {}}"),
+             EndsWith("no section is called \"" + std::string(40, 'x') + "..\""));
+  CHECK_THAT(refusal(R"({"data": {"paths": ["x", ""]}})"),
+             Contains(R"(paths = ["x", ""] must name a file or a directory)"));
   CHECK_THAT(refusal("{\"model\":\n\n{\"hidden\": \"64\"}}"),
              Equals(R"(c.json:3:12: hidden must be an integer, not "64")"));
   CHECK_THAT(refusal(R"({"model": {"hidden": 64.5}})"), Contains("not a number with a fraction"));
