@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "examples/decoder/checkpoint/out_folder.hpp"
 #include "examples/decoder/data/baseline.hpp"
@@ -28,12 +31,26 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// Of ranks that a launcher starts, each reads settings of its own. Rank 0 refuses those that
+// differ.
+void require_common_settings(const configuration& config, const member& rank) {
+  const std::vector<std::string> texts = rank.collect_texts(config.common_text());
+  for (std::size_t i = 1; i < texts.size(); ++i) {
+    std::istringstream ours(texts[0]), theirs(texts[i]);
+    std::string our, their;
+    while (std::getline(ours, our) && std::getline(theirs, their))
+      if (our != their)
+        fail("%s of rank 0, but %s of rank %d; all ranks need the same settings", our.c_str(),
+             their.c_str(), static_cast<int>(i));
+  }
+}
+
 class run {
  public:
   run(const arguments& with, member& rank)
       : values_(with.config.values),
         config_(with.config),
-        rank_(prepared(with.config.values, rank)),
+        rank_(prepared(with.config, rank)),
         memory_(rank.memory()),
         context_(rank.context()),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
@@ -83,8 +100,9 @@ class run {
   }
 
   // Rank 0 prepares before the others, so that it alone finds and prints what is wrong with a run.
-  static member& prepared(const settings& values, member& rank) {
-    split(rank, values);
+  static member& prepared(const configuration& config, member& rank) {
+    require_common_settings(config, rank);
+    split(rank, config.values);
     if (!rank.leads()) rank.barrier();
     return rank;
   }

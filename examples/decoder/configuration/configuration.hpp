@@ -60,6 +60,10 @@ class configuration {
   void require_same(const configuration& other, const std::string& section,
                     const std::string& whose) const;
 
+  // The settings that all ranks of a job have in common, each in a line of its own. Others are a
+  // rank's own: files and directories, threads, memory, reports.
+  std::string common_text() const;
+
   // Refuses setting `name` because of `why`, and of the value of `other` if one is given.
   [[noreturn]] void refuse(const char* name, const char* why, const char* other = nullptr) const;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 
 #include "examples/decoder/configuration/configuration.hpp"
@@ -68,6 +69,18 @@ std::string configuration::text(const option& which) {
   std::string result = dumped(json, 0);
   json_decref(json);
   return result;
+}
+
+std::string configuration::common_text() const {
+  const std::set<std::string> sections = {"model", "data", "optimizer", "schedule", "parallel"};
+  const std::set<std::string> of_run = {"seed",       "zero",           "save_slice",
+                                        "save_every", "validate_every", "stop_after"};
+  std::string all;
+  for (const option& each : options_)
+    if (each.name != "paths" && each.name != "timeline" &&
+        (sections.count(each.section) > 0 || of_run.count(each.name) > 0))
+      all += each.name + " = " + text(each) + "\n";
+  return all;
 }
 
 std::string configuration::json(std::optional<std::int64_t> started) const {

@@ -98,6 +98,33 @@ TEST_CASE("ranks that a launcher started train together, and rank 0 alone tells"
   }
 }
 
+TEST_CASE("ranks that a launcher started with other settings are refused by the setting's name") {
+  workplace w;
+  const auto rank = [&](const char* number) {
+    return [&w, number] {
+      ::setenv("RANK", number, 1), ::setenv("WORLD_SIZE", "2", 1);
+      ::setenv("TORCHELASTIC_RUN_ID", w.path.c_str(), 1);
+    };
+  };
+  const auto check = [&](const std::vector<std::string>& of_second, const char* why) {
+    std::vector<std::string> others = {"--threads", "1", "--out", w / "second"};
+    others.insert(others.end(), of_second.begin(), of_second.end());
+    child first(tiny(w.path, {"--threads", "1"}), rank("0")),
+        second(tiny(w.path, others), rank("1"));
+    const outcome one = first.finish(), two = second.finish();
+    INFO(one.text << two.text);
+    CHECK(one.code == (*why != 0));
+    CHECK(two.code == (*why != 0));
+    CHECK_THAT(one.text + two.text, Contains(why));
+    CHECK(count_of("pretrain: ", one.text + two.text) == (*why != 0));
+  };
+  check({"--learning_rate", "0.1"},
+        "learning_rate = 0.002 of rank 0, but learning_rate = 0.1 of rank 1");
+  check({"--seed", "7"}, "seed = 1 of rank 0, but seed = 7 of rank 1");
+  check({"--batch", "8"}, "batch = 4 of rank 0, but batch = 8 of rank 1");
+  check({"--top_k", "3", "--log_every", "2"}, "");
+}
+
 TEST_CASE("what several ranks began one goes on with, and the other way") {
   workplace w;
   REQUIRE(w.run({"--dtype", "f32", "--log", w / "whole", "--out", w / "other"}).code == 0);
