@@ -59,7 +59,8 @@ def rule_columns(root):
 
 
 # Private words of velo's past, with the paths in which they have a public meaning: Megatron-LM's
-# twin groups and sliding windows, windows of a corpus and of a double ring, the words of the spec. Every folder is held.
+# twin groups and sliding windows, windows of a corpus and of a double ring, the words of the spec.
+# Every folder is held.
 TOPOLOGY = (r"^(comm/topology/|capi/|cpp/|abi/|tools/velo/|tests/.*topology|tests/tools/|"
             r"tests/descriptions/)")
 WORDS = {

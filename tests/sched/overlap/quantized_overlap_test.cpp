@@ -76,7 +76,6 @@ class weight_call {
  public:
   weight_call(const weight_form& form, velo_dtype dtype, std::int64_t m, int rank)
       : form_(form),
-        m_(m),
         stored_{form.transposed ? columns : depth, form.transposed ? depth : columns},
         integers_(drawn_bytes(depth * columns, rank)),
         x_(dtype, {m, depth}, 5 * rank),
@@ -135,7 +134,6 @@ class weight_call {
   }
 
   const weight_form& form_;
-  const std::int64_t m_;
   std::int64_t stored_[2];
   std::vector<std::uint8_t> integers_;
   matrix x_, scale_, offset_, bias_, residual_, gamma_;
