@@ -103,7 +103,8 @@ struct parallel_settings {
   bool cp_kv_gather = false;         // ranks that exchange heads get all heads of keys
   std::int64_t pp = 1;               // ranks that the layers are dealt out to
   std::string pipeline = "1f1b";     // the kind of schedule
-  std::string noop_layers;           // places of the even division that hold no layer: "0,7"
+  std::string stage_layers;          // layers of each stage, "0,1,1,3"; empty: evenly
+  std::string noop_layers;           // places of this division that hold no layer: "0,7"
   std::int64_t vpp = 0;              // stages of a rank; 0: as the kind has it
   std::int64_t sequence_splits = 1;  // parts of a window, whose passes seq1f1b orders apart
   std::string timeline;

@@ -6,6 +6,7 @@
 
 #include "tools/velo/commands.hpp"
 #include "tools/velo/options.hpp"
+#include "tools/velo/stage_layers.hpp"
 
 namespace command {
 namespace {
@@ -55,6 +56,13 @@ void set_noop_layers(arguments& given, const char*, const std::string& word) {
   all.erase(std::unique(all.begin(), all.end()), all.end());
 }
 
+void set_stage_layers(arguments& given, const char*, const std::string& word) {
+  if (!stage_list::read(word))
+    throw input_error(std::string("--stage-layers: expected ") + stage_list::form + ", got \"" +
+                      word.substr(0, 80) + "\"");
+  given.stage_layers = word;
+}
+
 constexpr option<arguments> options[] = {
     {"--json", [](arguments& given, const char*, const std::string&) { given.json = true; }, true},
     {"--no-measure",
@@ -67,6 +75,13 @@ constexpr option<arguments> options[] = {
      [](arguments& given, const char*, const std::string&) { given.sequence_parallel = false; },
      true},
     {"--noop-layers", &set_noop_layers},
+    {"--stage-layers", &set_stage_layers},
+    {"--pipeline",
+     [](arguments& given, const char*, const std::string& word) { given.pipeline = word; }},
+    {"--vpp",
+     [](arguments& given, const char*, const std::string& word) {
+       set_number(given.vpp, word, "--vpp wants a number from 1 to 1024, as in --vpp 2", 1, 1024);
+     }},
     {"--to",
      [](arguments& given, const char*, const std::string& word) {
        given.has_other_layout = true, given.other_layout = word;

@@ -36,6 +36,9 @@ struct arguments {
   bool hybrid = false, twins = false;
   bool sequence_parallel = true;          // --no-sequence-parallel
   std::vector<std::int64_t> noop_layers;  // --noop-layers A,B
+  std::string stage_layers;               // --stage-layers LIST
+  std::string pipeline;                   // --pipeline KIND
+  std::uint64_t vpp = 0;                  // --vpp N; 0: as the kind has it
   bool has_other_layout = false;
   std::string other_layout;  // --to KEY=N,..
   std::vector<std::string> words;

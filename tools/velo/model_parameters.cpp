@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tools/velo/commands.hpp"
@@ -92,21 +93,22 @@ class model {
     refuse_in_two();
     hidden_ = from_.size("hidden_size");
     const std::int64_t layers = from_.number("num_hidden_layers", 1, most_count);
-    const std::int64_t pp = cuts_.job.pp;
     const std::int64_t vocabulary = from_.size("vocab_size");
-    if (pp > layers)
-      throw input_error("--pp: expected at most " + std::to_string(layers) +
-                        " stages, one a layer, got " + std::to_string(pp));
+    const std::vector<std::int64_t> counts = layers_of_stages(layers);
     const bool tied = from_.flag("tie_word_embeddings", false);
-    stages_ = tied ? std::vector<std::int64_t>{0, pp - 1} : std::vector<std::int64_t>{0};
+    const std::vector<std::int64_t>& rank_of = cuts_.rank_of_stage;
+    stages_ = {rank_of.front()};
+    if (tied && rank_of.back() != rank_of.front()) stages_.push_back(rank_of.back());
     weight("model.embed_tokens.weight", vocabulary, hidden_, product::first);
-    const std::vector<std::int64_t> stage_of = stages_of_layers(layers);
-    for (std::int64_t layer = 0; layer < layers; ++layer) {
-      stages_ = {stage_of[static_cast<std::size_t>(layer)]};
-      layers_left_ = layers - layer;
-      add_layer("model.layers." + std::to_string(layer) + ".", layer);
+    std::int64_t layer = 0;
+    for (std::size_t stage = 0; stage < counts.size(); ++stage) {
+      stages_ = {rank_of[stage]};
+      for (const std::int64_t end = layer + counts[stage]; layer < end; ++layer) {
+        layers_left_ = layers - layer;
+        add_layer("model.layers." + std::to_string(layer) + ".", layer);
+      }
     }
-    stages_ = {pp - 1};
+    stages_ = {rank_of.back()};
     vector("model.norm.weight", hidden_);
     if (!tied) weight("lm_head.weight", vocabulary, hidden_, product::first);
   }
@@ -115,35 +117,34 @@ class model {
   static constexpr const char* kinds[] = {"llama",   "mistral",  "qwen2",       "qwen3",
                                           "mixtral", "glm4_moe", "deepseek_v3", "llama_cla"};
 
-  // The stage of each layer.
-  std::vector<std::int64_t> stages_of_layers(std::int64_t layers) const {
-    const std::int64_t pp = cuts_.job.pp;
-    std::vector<std::int64_t> all;
-    if (!cuts_.empty_places.empty()) return stages_beside_places(layers);
-    for (std::int64_t stage = 0; stage < pp; ++stage)
-      all.insert(all.end(), static_cast<std::size_t>(layers / pp + (stage < layers % pp ? 1 : 0)),
-                 stage);
-    return all;
-  }
-
-  std::vector<std::int64_t> stages_beside_places(std::int64_t layers) const {
+  // The number of layers of each stage.
+  std::vector<std::int64_t> layers_of_stages(std::int64_t layers) const {
     const std::vector<std::int64_t>& empty = cuts_.empty_places;
-    const std::int64_t pp = cuts_.job.pp;
     const std::int64_t places = layers + static_cast<std::int64_t>(empty.size());
-    if (pp == 1) throw input_error("--noop-layers: expected --pp 2 or more, got 1 stage");
-    if (empty.back() >= places)
+    if (!empty.empty() && cuts_.job.pp == 1)
+      throw input_error("--noop-layers: expected --pp 2 or more, got 1 stage");
+    if (!empty.empty() && empty.back() >= places)
       throw input_error("--noop-layers: expected places below " + std::to_string(places) +
                         ", the number of layers and of these, got " + std::to_string(empty.back()));
-    std::vector<std::int64_t> all;
-    for (std::int64_t stage = 0; stage < pp; ++stage) {
-      const std::size_t before = all.size();
-      for (std::int64_t place = places * stage / pp; place < places * (stage + 1) / pp; ++place)
-        if (!std::binary_search(empty.begin(), empty.end(), place)) all.push_back(stage);
-      if (all.size() == before)
-        throw input_error("--noop-layers: expected a layer in each stage, got none in stage " +
-                          std::to_string(stage));
-    }
-    return all;
+    if (cuts_.stage_layers) return without_places(listed_layers(places), empty);
+    const std::size_t stages = cuts_.rank_of_stage.size();
+    if (static_cast<std::int64_t>(stages) > layers)
+      throw input_error("--pp: expected at most " + std::to_string(layers) +
+                        " stages, one a layer, got " + std::to_string(stages) +
+                        "; --stage-layers may leave some without");
+    std::vector<std::int64_t> counts = without_places(even_layers(places, stages), empty);
+    const auto none = std::find(counts.begin(), counts.end(), 0);
+    if (none != counts.end())
+      throw input_error("--noop-layers: expected a layer in each stage, got none in stage " +
+                        std::to_string(none - counts.begin()));
+    return counts;
+  }
+
+  std::vector<std::int64_t> listed_layers(std::int64_t places) const {
+    stage_list::result found = cuts_.stage_layers->of(cuts_.rank_of_stage, places);
+    if (!found.expected.empty())
+      throw input_error("--stage-layers: expected " + found.expected + ", got " + found.got);
+    return std::move(found.counts);
   }
 
   // Routers and experts, and the whole products of latent attention, multiply rows of all elements.

@@ -5,8 +5,8 @@
 // second by columns, the vocabulary by rows; query heads by groups of their key head, or one by one
 // where there are more tensor ranks than key heads, which ranks then share. With tp in two
 // dimensions both dimensions of a weight are cut. Experts are dealt out over ep, and cut by etp.
-// Layers follow each other over the stages, the first stages one more where they do not divide.
-// Places without a layer and layers are dealt out as pretrain does it, one more to the last stages.
+// Layers, and places without one, are dealt out over the stages as pretrain does it
+// (stage_layers.hpp).
 // Prediction modules behind the last layer are left out.
 #pragma once
 
@@ -15,12 +15,16 @@
 #include <vector>
 #include <velo/velo.hpp>
 
+#include "tools/velo/stage_layers.hpp"
+
 namespace command {
 
 struct model_cuts {
-  velo_topology_desc job;                  // sizes of the axes
-  bool sequence_parallel = true;           // norms see a part of the sequence where tp > 1
-  std::vector<std::int64_t> empty_places;  // ascending: of layers and these, those without a layer
+  velo_topology_desc job;                   // sizes of the axes
+  bool sequence_parallel = true;            // norms see a part of the sequence where tp > 1
+  std::vector<std::int64_t> empty_places;   // ascending: of layers and these, those without a layer
+  std::optional<stage_list> stage_layers;   // nothing: evenly
+  std::vector<std::int64_t> rank_of_stage;  // of the pp ranks
 };
 
 // Adds the parameters of the model in a file. Throws input_error, with the key that is missing or

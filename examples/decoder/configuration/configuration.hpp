@@ -21,6 +21,8 @@ struct json_t;
 
 namespace decoder {
 
+class stage_plan;
+
 class configuration {
  public:
   configuration();
@@ -122,6 +124,8 @@ class configuration {
                                  std::int64_t neighbors) const;
   void drop_parts();
   void require_pipeline() const;
+  void require_listed(const stage_plan& plan) const;
+  void require_layers(const stage_plan& plan) const;
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);
   static std::string text(const option& which);

@@ -122,8 +122,8 @@ std::vector<const char*> context_settings() {
 }
 
 std::vector<const char*> stage_settings() {
-  return {"noop_layers", "vpp",       "sequence_splits", "timeline",
-          "in_advance",  "dw_detach", "nanopipe_swap",   "post_validation"};
+  return {"stage_layers", "noop_layers", "vpp",           "sequence_splits", "timeline",
+          "in_advance",   "dw_detach",   "nanopipe_swap", "post_validation"};
 }
 
 std::vector<const char*> settings_of_other_kinds(const std::string& kind) {
@@ -133,6 +133,16 @@ std::vector<const char*> settings_of_other_kinds(const std::string& kind) {
   if (kind != "nanopipe") all.push_back("nanopipe_swap");
   if (kind != "dualpipe" && kind != "dualpipev") all.push_back("dw_detach");
   return all;
+}
+
+// Whether the stages are those that stage_layers lists. Other reasons for which there may be no
+// such stages are for check_stages to name.
+bool fits_stages(const settings& values) {
+  try {
+    return stage_plan(values).listed().expected.empty();
+  } catch (const velo::error&) {
+    return true;
+  }
 }
 
 // Whether the kind of schedule can give a rank vpp stages. Other reasons for which there may be no
@@ -149,7 +159,8 @@ bool takes_chunks(const settings& values) {
 }  // namespace
 
 // The flag --pp 1 makes the settings of stages in a file or a checkpoint void; so do --tp 1 and
-// --cp 1 theirs, and --pipeline those of other kinds. Ranks along y use the settings of cp, too; so
+// --cp 1 theirs, and --pipeline those of other kinds. Other stages have no use for the layers of
+// those before. Ranks along y use the settings of cp, too; so
 // a flag --tp or --tp_x that leaves no such ranks drops them, where cp is 1.
 void configuration::drop_parts() {
   const auto is_one = [&](const char* size) { return is_flag(size) && text(at(size)) == "1"; };
@@ -163,9 +174,12 @@ void configuration::drop_parts() {
           "recompute_communication_level"});
   if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1)) drop(context_settings());
   if (is_one("pp")) drop(stage_settings());
-  if (!is_flag("pipeline")) return;
-  drop(settings_of_other_kinds(values.parallel.pipeline));
-  if (values.parallel.vpp != 0 && !takes_chunks(values)) drop({"vpp"});
+  if (is_flag("pipeline")) {
+    drop(settings_of_other_kinds(values.parallel.pipeline));
+    if (values.parallel.vpp != 0 && !takes_chunks(values)) drop({"vpp"});
+  }
+  const bool changes = is_flag("pp") || is_flag("pipeline") || is_flag("vpp");
+  if (changes && !fits_stages(values)) drop({"stage_layers"});
 }
 
 // Refuses a setting that was set, other than to its default, although no part has use for it.
@@ -192,7 +206,9 @@ void configuration::check_parallel() const {
            p.pp > 1 ? "pp" : "tp");
   check_tensor_parallel();
   check_context_parallel();
-  check_stages();
+  if (p.pp > 1) return check_stages();
+  for (const char* name : stage_settings())
+    require_unset(name, "is of a model that is cut into stages, not with", "pp");
 }
 
 void configuration::check_tensor_parallel() const {
@@ -334,72 +350,6 @@ void configuration::refuse_ranks(const char* name, const std::string& why,
          neighbors > 1 ? "cp_ulysses" : "tp_x");
 }
 
-void configuration::check_stages() const {
-  const auto& p = values.parallel;
-  if (p.pp == 1) {
-    for (const char* name : stage_settings())
-      require_unset(name, "is of a model that is cut into stages, not with", "pp");
-    return;
-  }
-  const auto places = places_in(p.noop_layers);
-  if (!places) refuse("noop_layers", "must be a list of places, like 0,7");
-  const std::int64_t all = values.model.layers + static_cast<std::int64_t>(places->size());
-  if (!places->empty() && static_cast<std::int64_t>(places->back()) >= all)
-    refuse("noop_layers",
-           ("must be places from 0 to " + std::to_string(all - 1) +
-            ", of layers and empty places together, with")
-               .c_str(),
-           "layers");
-  if (p.post_validation && !values.run.gradients.empty())
-    refuse("gradients", "are gone when a step is known to be right, so not with",
-           "post_validation");
-  if (p.post_validation && values.model.tied)
-    refuse("post_validation", "lets stages step that others wait for, so not with", "tied");
-  if (p.post_validation && values.run.zero && p.pipeline == "dualpipe")
-    refuse("post_validation",
-           "lets the two ranks of a dualpipe stage step at different times, so not with", "zero");
-  if (p.post_validation && values.memory.swap_optimizer != "off")
-    refuse("post_validation", "keeps a copy of the optimizer's state here, not with",
-           "swap_optimizer");
-  if (p.in_advance && p.pipeline != "ripipe")
-    refuse("in_advance", "is of ripipe, not with", "pipeline");
-  if (!p.dw_detach && p.pipeline != "dualpipe" && p.pipeline != "dualpipev")
-    refuse("dw_detach", "is of dualpipe and dualpipev, not with", "pipeline");
-  if (p.nanopipe_swap && p.pipeline != "nanopipe")
-    refuse("nanopipe_swap", "is of nanopipe, not with", "pipeline");
-  check_sequence_splits();
-  require_pipeline();
-}
-
-void configuration::check_sequence_splits() const {
-  const auto& p = values.parallel;
-  const char* const name = "sequence_splits";
-  if (p.pipeline != "seq1f1b") return require_unset(name, "is of seq1f1b, not with", "pipeline");
-  if (p.sequence_splits == 1) refuse(name, "must be 2 or more, with", "pipeline");
-  if (p.sequence_splits > values.data.sequence) refuse(name, "must not exceed", "sequence");
-  if (p.attention_ranks() > 1) check_shared_splits();
-}
-
-// Ranks that share windows have a part of each split.
-void configuration::check_shared_splits() const {
-  const auto& p = values.parallel;
-  if (p.cp_algorithm != "all_gather" && p.cp_algorithm != "ulysses")
-    refuse("cp_algorithm",
-           "sends keys and values between ranks that hold parts of whole windows; all_gather and "
-           "ulysses have splits of windows, and it must be one of them, with",
-           "pipeline");
-  if (p.cp_kv_cache != "none")
-    refuse("cp_kv_cache", "is of whole windows; splits keep keys and values anyway, so not with",
-           "pipeline");
-  const std::int64_t rows = p.sequence_splits * p.attention_ranks();
-  if (values.data.sequence < rows)
-    refuse("sequence",
-           ("must be at least " + std::to_string(rows) +
-            ", a row of each split for each of the ranks that share it, with")
-               .c_str(),
-           "sequence_splits");
-}
-
 void configuration::check_narrow() const {
   const narrow_settings& n = values.optimizer.narrow;
   const std::pair<const char*, bool> all[] = {
@@ -414,36 +364,6 @@ void configuration::check_narrow() const {
   for (const char* name : {"trace", "gradients"})
     if (n.gradients && !(*std::get<std::string*>(at(name).value)).empty())
       refuse(name, "has f32 gradients, so not with", "o2_gradient");
-}
-
-// Translates velo's refusal of a schedule into one of a setting.
-void configuration::require_pipeline() const {
-  try {
-    const stage_plan plan(values);
-    const std::int64_t parts = plan.stages() / plan.chains();
-    if (values.model.layers < parts)
-      refuse("layers", ("must be at least " + std::to_string(parts) + ", the stages of").c_str(),
-             "pipeline");
-    for (int stage = 0; stage < parts; ++stage) {
-      const auto [first, last] = plan.layers_of(stage);
-      const std::string its = std::to_string(stage);
-      if (first == last)
-        refuse("noop_layers", ("leaves stage " + its + " without a layer, with").c_str(), "layers");
-      if (values.model.shares_keys(first))
-        refuse("kv_share",
-               ("leaves layer " + std::to_string(first + 1) + ", with which stage " + its +
-                " begins, without keys and values of its own, with")
-                   .c_str(),
-               "pp");
-    }
-  } catch (const velo::error& e) {
-    const std::pair<const char*, const char*> names[] = {
-        {"desc.microbatches", "accumulation"}, {"desc.chunks", "vpp"}, {"desc.ranks", "pp"}};
-    for (const auto& [field, name] : names)
-      if (std::string(e.argument()) == field)
-        refuse(name, (std::string("must be ") + e.expected() + ", with").c_str(), "pipeline");
-    throw;
-  }
 }
 
 }  // namespace decoder

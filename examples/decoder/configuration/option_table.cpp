@@ -170,9 +170,12 @@ void configuration::add_parallel() {
   add("parallel", "pipeline", &p.pipeline,
       ("order in which they work on the micro-batches (accumulation): " + trained_pipelines())
           .c_str());
+  add("parallel", "stage_layers", &p.stage_layers,
+      "how many layers each stage has, 0 too: \"2,3,3,0\" in the order of the stages, or "
+      "\"[[0,1],[1,1],[1,1],[3,0]]\", for each rank those of its stages; empty: evenly");
   add("parallel", "noop_layers", &p.noop_layers,
-      "places without a layer, \"0,7\", where layers and these are dealt out evenly: a stage with "
-      "such places has fewer layers");
+      "places without a layer, \"0,7\", where layers and these are dealt out evenly or by "
+      "stage_layers: a stage with such places has fewer layers");
   add("parallel", "vpp", &p.vpp, "parts of the model that a rank has; 0: as the order has it", 0,
       1024);
   add("parallel", "sequence_splits", &p.sequence_splits,

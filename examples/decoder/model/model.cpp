@@ -15,7 +15,7 @@ namespace decoder {
 model::model(run_memory& from, const velo::context& context, const weights& weights,
              const model_settings& settings, std::int64_t length, bool training)
     : model(from, context, weights, settings, std::make_shared<model_parallel>(length), training,
-            {0, static_cast<std::size_t>(settings.layers)}) {}
+            {0, static_cast<std::size_t>(settings.layers), true, true}) {}
 
 model::model(run_memory& from, const velo::context& context, const weights& weights,
              const model_settings& settings, std::shared_ptr<const model_parallel> parallel,
@@ -26,9 +26,9 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
       parallel_(std::move(parallel)),
       type_(dtype_of(weights.type())),
       first_(part.first),
-      begins_(part.first == 0),
-      ends_(part.last == static_cast<std::size_t>(settings.layers)),
-      recompute_(recompute_of({}, static_cast<std::int64_t>(part.last - part.first))),
+      begins_(part.begins),
+      ends_(part.ends),
+      recompute_(recompute_of({}, static_cast<std::int64_t>(part.count()))),
       depth_(recompute_.size()),
       angles_(from, settings, parallel_->context.of_window().rows.positions()) {
   const weight_layout& at = weights.layout();
@@ -55,7 +55,7 @@ void model::refresh(const velo::stream_ref& stream, const data_parallel* gathere
 
 void model::complete(const velo::stream_ref& stream) {
   require_embedding();
-  require_layer(stream, layers_.size() - 1);
+  require_layers(stream, layers_.size());
   require_head(stream);
   gathered_ = nullptr;
 }
@@ -66,8 +66,9 @@ void model::require_embedding() {
   if (begins_) gathered_->await_embedding();
 }
 
-void model::require_layer(const velo::stream_ref& stream, std::size_t layer) {
-  for (; packed_ <= layer; ++packed_) {
+// Packs the first `count` layers.
+void model::require_layers(const velo::stream_ref& stream, std::size_t count) {
+  for (; packed_ < count; ++packed_) {
     if (gathered_ != nullptr) gathered_->await_layer(first_ + packed_);
     layers_[packed_].refresh(stream);
   }
@@ -125,13 +126,23 @@ buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std
     of.residual[0] = std::move(input);
   }
   for (std::size_t i = 0; i < depth_; ++i) {
-    if (gathered_ != nullptr) require_layer(stream, i);
+    if (gathered_ != nullptr) require_layers(stream, i + 1);
     layer_forward(now, of, i, what);
   }
-  if (!ends_) return std::move(of.residual[depth_]);
+  if (!ends_) return handed_on(now, std::move(of.residual[depth_]), depth_ > 0 || begins_);
   if (gathered_ != nullptr) require_head(stream);
   head_forward(now, of, what == kept::nothing);
   return {};
+}
+
+// What a stage gives to the next. One without a layer has received it, and returns a copy: the
+// message may end before this has been sent.
+buffer model::handed_on(const pass& now, buffer made, bool is_own) const {
+  if (is_own) return made;
+  buffer copy = make_stream(now);
+  const std::int64_t bytes = now.rows() * part_.hidden * (type_.bits / 8);
+  if (bytes > 0) std::memcpy(copy.data(), made.data(), static_cast<std::size_t>(bytes));
+  return copy;
 }
 
 void model::make_again(const velo::stream_ref& stream, activations& of) const {
@@ -283,7 +294,8 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
 }
 
 void model::settle_last_layer(activations& of) const {
-  if (of.swap != nullptr) of.each_kept(depth_ - 1, [&](buffer& each) { of.swap->settle(each); });
+  if (of.swap != nullptr && depth_ > 0)
+    of.each_kept(depth_ - 1, [&](buffer& each) { of.swap->settle(each); });
 }
 
 }  // namespace decoder

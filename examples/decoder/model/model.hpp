@@ -14,9 +14,12 @@
 
 namespace decoder {
 
-// Layers [first, last) of a model.
+// Layers [first, last) of a model, of a stage that has the embedding (`begins`) and the head
+// (`ends`), or not. There may be none.
 struct stage_range {
   std::size_t first, last;
+  bool begins, ends;
+  std::size_t count() const { return last - first; }
 };
 
 // The activations that a forward pass saves: all that the backward pass reads, except those that it
@@ -77,6 +80,7 @@ class model {
   void weight_gradients(const velo::stream_ref& stream, activations& of) const;
 
   std::int64_t width() const { return part_.hidden; }  // of this rank's rows between stages
+  bool has_layers() const { return depth_ > 0; }
   bool begins() const { return begins_; }
   bool ends() const { return ends_; }
 
@@ -98,7 +102,7 @@ class model {
  private:
   void zero_keys(const pass& now, activations& of);
   void require_embedding();
-  void require_layer(const velo::stream_ref& stream, std::size_t layer);
+  void require_layers(const velo::stream_ref& stream, std::size_t count);
   void require_head(const velo::stream_ref& stream);
   pass begin(const velo::stream_ref& stream, const activations& of) const;
   velo::tensor_view stream(const pass& now, const buffer& of) const;
@@ -121,6 +125,7 @@ class model {
   bool inside_group(std::size_t layer) const;
   void free_layer(activations& of, std::size_t layer, kept what) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const;
+  buffer handed_on(const pass& now, buffer made, bool is_own) const;
   void finish_layer(const pass& now, const activations& of, std::size_t layer) const;
   void bring_back(activations& of, std::size_t layer) const;
   void restore_input(const pass& now, activations& of, std::size_t layer) const;

@@ -20,7 +20,7 @@ buffer model::backward_stage(const velo::stream_ref& stream, activations& of, do
   const pass now = begin(stream, of);
   if (ends_) gradient = head_backward(now, of, scale, deferred);
   for (std::size_t i = depth_; i-- > 0;) layer_backward(now, of, i, gradient, deferred);
-  if (!begins_) return gradient;
+  if (!begins_) return handed_on(now, std::move(gradient), depth_ > 0 || ends_);
   if (deferred)
     of.embedded_gradient = std::move(gradient);
   else

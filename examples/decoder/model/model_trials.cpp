@@ -52,8 +52,7 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
     return bytes;
   };
   std::vector<recompute_cost> costs;
-  for (const velo_recompute_kind kind : {VELO_RECOMPUTE_FULL, VELO_RECOMPUTE_SELECTIVE,
-                                         VELO_RECOMPUTE_ACTIVATION, VELO_RECOMPUTE_NORM}) {
+  for (const velo_recompute_kind kind : measured_kinds) {
     of.layers[0] = {};
     if (of.keys != nullptr) of.layers[0].of_sequence = &of.keys->front();
     decoder_layer::recompute(of.layers[0], {kind, 0, keeps_middle});
@@ -101,7 +100,7 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
   if (ends_) loss(stream, of, velo::reduction::mean);
   backward_stage(stream, of, 1, message(!ends_), false);
   of.clear();
-  if (of.keys != nullptr) of.keys->front() = {};
+  if (of.keys != nullptr && depth_ > 0) of.keys->front() = {};
   recompute_ = asked;
   depth_ = all;
 }
@@ -109,7 +108,7 @@ void model::warm_up(const velo::stream_ref& stream, activations& of) {
 // The split that warms up reads keys of earlier splits, which have not run: gives it zeros, which
 // `keep` writes. Other bits could be NaN, and slow its products.
 void model::zero_keys(const pass& now, activations& of) {
-  if (of.keys == nullptr) return;
+  if (of.keys == nullptr || depth_ == 0) return;
   const std::int64_t row = split_tensors(now, part_, type_).keys() * (type_.bits / 8);
   of.keys->front() = {
       memory_.keep(of.largest().sequences * of.split->sequence() * row, VELO_PURPOSE_WORKSPACE),

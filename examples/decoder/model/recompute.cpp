@@ -73,6 +73,7 @@ std::vector<layer_recompute> with_level(std::vector<layer_recompute> all,
 }  // namespace
 
 std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::int64_t layers) {
+  if (layers == 0) return {};
   const velo_recompute_rule rule = rule_of(memory, layers);
   std::vector<velo_recompute_layer> found(static_cast<std::size_t>(layers));
   std::vector<layer_recompute> all(found.size());
@@ -85,6 +86,10 @@ std::optional<recompute_choice> choose_recompute(const memory_settings& memory, 
                                                  const std::vector<recompute_cost>& costs,
                                                  std::int64_t most,
                                                  const recompute_trial& peak_of) {
+  if (layers == 0) {  // a rank without any
+    const std::optional<std::int64_t> peak = peak_of({});
+    return peak ? std::optional(recompute_choice{{}, *peak}) : std::nullopt;
+  }
   const velo_recompute_rule rule = rule_of(memory, layers);
   const std::vector<velo_recompute_module> modules = modules_of(costs, layers);
   std::vector<std::int32_t> chosen(modules.size());

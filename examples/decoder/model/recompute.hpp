@@ -24,9 +24,13 @@ struct layer_recompute {
 // The recompute of each layer by the settings; nothing yet with `adaptive`.
 std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::int64_t layers);
 
+// The kinds that are measured: FULL, then its parts.
+inline constexpr velo_recompute_kind measured_kinds[] = {
+    VELO_RECOMPUTE_FULL, VELO_RECOMPUTE_SELECTIVE, VELO_RECOMPUTE_ACTIVATION, VELO_RECOMPUTE_NORM};
+
 // The memory that a kind saves in a layer, and the time of recomputing it.
 struct recompute_cost {
-  velo_recompute_kind kind;  // FULL first, then its parts
+  velo_recompute_kind kind;
   std::int64_t bytes;
   double seconds;
 };

@@ -21,7 +21,7 @@ data_parallel::slices::slices(const weight_layout& all) : layers(all.layers.size
     begins.push_back(begin);
     return static_cast<std::int64_t>(begins.size()) - 1;
   };
-  norms = add(0);
+  norms = add(all.decayed > 0 ? 0 : none);
   embedding = add(all.embedding);
   for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = add(all.layers[i].qkv);
   const bool tied = all.head == all.embedding && all.head >= 0;
@@ -64,7 +64,7 @@ void data_parallel::await_head() const {
   buckets_.wait(stream_, slices_.head);
 }
 void data_parallel::await_norms() const {
-  buckets_.wait(stream_, slices_.norms);
+  if (slices_.norms != slices::none) buckets_.wait(stream_, slices_.norms);
 }
 
 }  // namespace decoder

@@ -24,7 +24,7 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
   std::vector<std::size_t> depths;
   for (const int number : plan.stages_of(rank.stage())) {
     const stage_range layers = plan.layers_of(number);
-    depths.push_back(layers.last - layers.first);
+    depths.push_back(layers.count());
     place_[static_cast<std::size_t>(number)] = static_cast<int>(stages_.size());
     stages_.push_back(
         {model(rank.memory(), rank.context(), weights, values.model, parallel, true, layers),
@@ -178,8 +178,7 @@ pipeline::cell& pipeline::cell_of(const velo_action& a) {
 std::vector<layer_recompute> pipeline::recompute_by(const memory_settings& with) const {
   std::vector<layer_recompute> all;
   for (const stage& each : stages_) {
-    const stage_range range = plan_.layers_of(each.number);
-    const auto layers = static_cast<std::int64_t>(range.last - range.first);
+    const auto layers = static_cast<std::int64_t>(plan_.layers_of(each.number).count());
     const auto before = static_cast<std::int64_t>(all.size());
     memory_settings own = with;
     own.recompute_layers = std::min(own.recompute_layers, layers);
@@ -195,8 +194,7 @@ void pipeline::recompute(const std::vector<layer_recompute>& with) {
   recompute_ = with;
   auto next = with.begin();
   for (stage& each : stages_) {
-    const stage_range range = plan_.layers_of(each.number);
-    const auto layers = static_cast<std::ptrdiff_t>(range.last - range.first);
+    const auto layers = static_cast<std::ptrdiff_t>(plan_.layers_of(each.number).count());
     std::vector<layer_recompute> own(next, next + layers);
     for (layer_recompute& one : own) one.first -= next - with.begin();
     each.part.recompute(std::move(own));
@@ -205,15 +203,14 @@ void pipeline::recompute(const std::vector<layer_recompute>& with) {
 }
 
 std::unique_ptr<activations> pipeline::make_work(const stage& at) const {
-  const stage_range layers = plan_.layers_of(at.number);
+  const auto layers = static_cast<std::int64_t>(plan_.layers_of(at.number).count());
   const sequence_share& share = parallel_->context.of_window();
   const std::int64_t windows = values_.data.batch / rank_.copies();
   const batch_shape largest = splits_.are_whole()
                                   ? batch_shape{windows, share.rows.count(), share.all_rows()}
                                   : splits_.largest(windows);
-  return std::make_unique<activations>(rank_.memory(),
-                                       static_cast<std::int64_t>(layers.last - layers.first),
-                                       largest, values_.data.has_documents());
+  return std::make_unique<activations>(rank_.memory(), layers, largest,
+                                       values_.data.has_documents());
 }
 
 // Activations for a pass that begins, of its split where sequences are split.

@@ -59,7 +59,8 @@ class pipeline {
   // own.
   std::vector<layer_recompute> recompute_by(const memory_settings& with) const;
   void recompute(const std::vector<layer_recompute>& with);
-  // The costs of recompute in the first layer of the rank, which all ranks of a stage measure.
+  // The costs of recompute in the first layer of the rank, which all ranks of a stage measure; 0
+  // where it has none.
   std::vector<recompute_cost> measure(bool keeps_middle);
   // The lifetimes of this rank's buffers in a step with this recompute, received messages among
   // them, by the same code on tensors without rows; or, if it `scores`, in a validation. All ranks

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 #include <sstream>
+#include <utility>
 
 namespace decoder {
 
@@ -32,6 +34,24 @@ velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatch
   return velo::schedule::create(desc);
 }
 
+std::vector<std::int64_t> empty_places(const settings& values) {
+  return places_in(values.parallel.noop_layers).value_or(std::vector<std::int64_t>());
+}
+
+std::int64_t places_of(const settings& values) {
+  return values.model.layers + static_cast<std::int64_t>(empty_places(values).size());
+}
+
+command::stage_list::result listed_in(const settings& values, const velo::schedule& order,
+                                      int stages) {
+  if (values.parallel.stage_layers.empty()) return {};
+  const auto list = command::stage_list::read(values.parallel.stage_layers);
+  if (!list) return {{}, command::stage_list::form, ""};
+  std::vector<std::int64_t> rank_of;
+  for (int stage = 0; stage < stages; ++stage) rank_of.push_back(order.stage(stage).rank);
+  return list->of(rank_of, places_of(values));
+}
+
 }  // namespace
 
 std::vector<std::string> pipelines() {
@@ -43,14 +63,14 @@ std::vector<std::string> pipelines() {
   return names;
 }
 
-std::optional<std::vector<std::size_t>> places_in(const std::string& list) {
-  std::vector<std::size_t> all;
+std::optional<std::vector<std::int64_t>> places_in(const std::string& list) {
+  std::vector<std::int64_t> all;
   std::istringstream from(list);
   for (std::string each; std::getline(from, each, ',');) {
     const bool digits =
         std::all_of(each.begin(), each.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     if (each.empty() || each.size() > 4 || !digits) return std::nullopt;
-    all.push_back(std::stoul(each));
+    all.push_back(std::stoll(each));
   }
   if (!list.empty() && list.back() == ',') return std::nullopt;
   std::sort(all.begin(), all.end());
@@ -59,9 +79,7 @@ std::optional<std::vector<std::size_t>> places_in(const std::string& list) {
 }
 
 stage_plan::stage_plan(const settings& values)
-    : model_(values.model),
-      empty_(places_in(values.parallel.noop_layers).value_or(std::vector<std::size_t>())),
-      order_(schedule_of(values.parallel, values.data.accumulation, 0)) {
+    : model_(values.model), order_(schedule_of(values.parallel, values.data.accumulation, 0)) {
   if (values.parallel.post_validation)
     order_of_step_ =
         schedule_of(values.parallel, values.data.accumulation, VELO_SCHEDULE_OPTIMIZER);
@@ -70,6 +88,11 @@ stage_plan::stage_plan(const settings& values)
   chains_ = info.kind == VELO_SCHEDULE_DUALPIPE ? 2 : 1;
   splits_ = static_cast<int>(values.parallel.sequence_splits);
   units_ = info.microbatches / chains_ * splits_;
+  listed_ = listed_in(values, order_, length());
+  std::vector<std::int64_t> places = listed_.counts;
+  if (places.empty())
+    places = command::even_layers(places_of(values), static_cast<std::size_t>(length()));
+  counts_ = command::without_places(std::move(places), empty_places(values));
 }
 
 std::vector<int> stage_plan::stages_of(int rank) const {
@@ -80,14 +103,11 @@ std::vector<int> stage_plan::stages_of(int rank) const {
 }
 
 stage_range stage_plan::layers_of(int stage) const {
-  const std::size_t places = static_cast<std::size_t>(model_.layers) + empty_.size();
-  const auto number = static_cast<std::size_t>(stage % length()),
-             all = static_cast<std::size_t>(length());
-  const auto layers_before = [&](std::size_t place) {
-    const auto end = std::lower_bound(empty_.begin(), empty_.end(), place);
-    return place - static_cast<std::size_t>(end - empty_.begin());
-  };
-  return {layers_before(places * number / all), layers_before(places * (number + 1) / all)};
+  const auto number = stage % length();
+  const auto at = counts_.begin() + number;
+  const auto first =
+      static_cast<std::size_t>(std::accumulate(counts_.begin(), at, std::int64_t{0}));
+  return {first, first + static_cast<std::size_t>(*at), number == 0, number + 1 == length()};
 }
 
 std::vector<velo_action> stage_plan::made_again_by(int rank) const {
@@ -104,8 +124,8 @@ holding stage_plan::held_by(int rank) const {
   for (const int stage : stages_of(rank)) {
     const stage_range range = layers_of(stage);
     for (std::size_t i = range.first; i < range.last; ++i) held.layers[i] = true;
-    held.embedding |= range.first == 0;
-    held.head |= range.last == held.layers.size();
+    held.embedding |= range.begins;
+    held.head |= range.ends;
   }
   return held;
 }

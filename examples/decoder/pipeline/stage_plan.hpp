@@ -1,9 +1,10 @@
 // The stages of a copy of the model, their ranks, and the order of their work.
 //
 // The order is a schedule of velo's, of the kind in the settings: `pp` ranks, micro-batches =
-// accumulation, whose sequences seq1f1b splits. Layers are divided evenly, or together with the
-// places that noop_layers leaves empty. With two chains (dualpipe) micro-batches enter from both
-// ends: every stage exists twice, on a rank of either half, and each has half of the micro-batches.
+// accumulation, whose sequences seq1f1b splits. Layers are divided as stage_layers says, else
+// evenly, together with the places that noop_layers leaves empty. A stage may have no layer. With
+// two chains (dualpipe) micro-batches enter from both ends: every stage exists twice, on a rank of
+// either half, and each has half of the micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "examples/decoder/ranks/member.hpp"
 #include "examples/decoder/settings.hpp"
 #include "examples/decoder/weights/layout.hpp"
+#include "tools/velo/stage_layers.hpp"
 
 namespace decoder {
 
@@ -23,7 +25,7 @@ namespace decoder {
 std::vector<std::string> pipelines();
 
 // The places of a list "0,7", in ascending order; each once; nothing if it is no such list.
-std::optional<std::vector<std::size_t>> places_in(const std::string& list);
+std::optional<std::vector<std::int64_t>> places_in(const std::string& list);
 
 class stage_plan {
  public:
@@ -44,6 +46,9 @@ class stage_plan {
 
   std::vector<int> stages_of(int rank) const;
   stage_range layers_of(int stage) const;
+  // What stage_layers lists for the stages of a chain, or how the list should be instead. A list
+  // that does not fit leaves the layers dealt out evenly.
+  const command::stage_list::result& listed() const { return listed_; }
   // The stages and micro-batches whose activations the schedule has a rank recompute.
   std::vector<velo_action> made_again_by(int rank) const;
   holding held_by(int rank) const;
@@ -54,9 +59,10 @@ class stage_plan {
   int length() const { return stages_ / chains_; }
 
   model_settings model_;
-  std::vector<std::size_t> empty_;  // places without a layer
   velo::schedule order_, order_of_step_;
   int stages_, chains_, splits_, units_;
+  command::stage_list::result listed_;
+  std::vector<std::int64_t> counts_;  // layers, by stage of a chain
 };
 
 // Cuts the copies of a model over their ranks, as the settings say.

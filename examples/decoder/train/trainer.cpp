@@ -79,7 +79,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
     return;
   }
   model_.emplace(memory_, rank.context(), weights_, values.model, parallel_, true,
-                 stage_range{0, static_cast<std::size_t>(values.model.layers)});
+                 stage_range{0, static_cast<std::size_t>(values.model.layers), true, true});
   model_->recompute(recompute_);
   const sequence_share& share = parallel_->context.of_window();
   batch_.emplace(memory_, values.model.layers,

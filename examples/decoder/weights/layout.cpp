@@ -153,6 +153,7 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
   }
   head = m.tied ? embedding : add(held.head, "lm_head.weight", cuts);
   align();
+  if (total == 0) total = decayed = 16;
 }
 
 }  // namespace decoder

@@ -122,7 +122,8 @@ struct weight_layout {
   std::vector<layer_layout> layers;  // of the whole model
   std::int64_t embedding = -1, head = -1, final_norm = -1;
   std::int64_t decayed = 0;  // elements before this are norms, those from here on matrices
-  std::int64_t total = 0;    // a multiple of 16, like every matrix's and norm's offset
+  // A multiple of 16, like every matrix's and norm's offset; 16 that stay 0 where a rank has none.
+  std::int64_t total = 0;
 
  private:
   class tensor_cuts;

@@ -232,6 +232,18 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
       {"4", "must be places from 0 to 2, of layers and empty places together, with layers = 2"},
       {"0,1", "leaves stage 0 without a layer"}};
   for (const auto& [list, why] : lists) refused({"--pp", "2", "--noop_layers", list}, why);
+  const std::vector<std::pair<const char*, const char*>> counts = {
+      {"1", "must have 2 counts, one a stage, not 1, with pp = 2"},
+      {"1,0,1", "must have 2 counts, one a stage, not 3, with pp = 2"},
+      {"1,2", "must have a sum of 2, not 3, with layers = 2"},
+      {"3,-1", "must be a list of counts from 0, like 0,1,1,3 or, by rank, [[0,1]"},
+      {"two", "must be a list of counts from 0"},
+      {"[[1],[1],[0]]", "must have 2 lists, one a rank, not 3, with pp = 2"},
+      {"[[1],[1,0]]", "must have 1 count, one a stage, of rank 1, not 2, with pp = 2"}};
+  for (const auto& [list, why] : counts) refused({"--pp", "2", "--stage_layers", list}, why);
+  refused({"--pp", "2", "--stage_layers", "1,1", "--noop_layers", "0"},
+          "must have a sum of 3, of layers and the places of noop_layers, not 2, with layers = 2");
+  refused({"--stage_layers", "2"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--noop_layers", "0"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--vpp", "2"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--timeline", w / "t"}, "is of a model that is cut into stages, not with pp = 1");

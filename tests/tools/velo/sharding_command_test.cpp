@@ -85,6 +85,11 @@ TEST_CASE("sharding leaves places of an even division without a layer") {
   CHECK(stages_of("--pp 2 --noop-layers 0") == "011");
   CHECK(stages_of("--pp 2 --noop-layers 3") == "001");
   CHECK(stages_of("--pp 2 --noop-layers 4,0,1,0") == "011");
+  CHECK(stages_of("--pp 2 --noop-layers 0,1") == "011");  // 3 and 2 places
+  CHECK(stages_of("--pp 2 --stage-layers 0,3") == "111");
+  CHECK(stages_of("--pp 2 --stage-layers 3,1 --noop-layers 1") == "001");
+  CHECK(stages_of("--pp 2 --pipeline zbv --stage-layers 1,0,1,1") == "010");
+  CHECK(stages_of("--pp 2 --pipeline interleaved --vpp 2 --stage-layers [[1,1],[1,0]]") == "010");
 }
 
 TEST_CASE("sharding shares key heads among more tensor ranks than there are") {
@@ -213,6 +218,21 @@ TEST_CASE("sharding refuses what makes no model and no job, in words") {
   refused(std::string(llama) + R"(, "head_dim": 4294967296})", "", "head_dim: expected a whole");
   refused(std::string(llama) + R"(, "num_hidden_layers": 549755813888})", "", "1 to 65536");
   refused(good, "--pp 4", "--pp: expected at most 3 stages");
+  refused(good, "--pp 65537", "--pp: expected at most 65536 stages, got 65537");
+  refused(good, "--pp 2 --stage-layers 1,1,1",
+          "--stage-layers: expected 2 counts, one a stage, got 3");
+  refused(good, "--pp 2 --stage-layers 1,1", "--stage-layers: expected a sum of 3, got 2");
+  refused(good, "--pp 2 --stage-layers [[1],[2],[0]]",
+          "--stage-layers: expected 2 lists, one a rank, got 3");
+  refused(good, "--pp 2 --pipeline zbv --stage-layers [[1,1],[1]]",
+          "--stage-layers: expected 2 counts, one a stage, of rank 1, got 1");
+  for (const char* wrong : {"-1,4", "1,", "[[1],[2]", "[[1]]2", "[1,2]", "[[1,[2]]", "1 ,x", "''"})
+    refused(good, std::string("--pp 2 --stage-layers '") + wrong + "'",
+            "--stage-layers: expected a list of counts from 0, like 0,1,1,3 or");
+  refused(good, "--pp 2 --pipeline zvb", "--pipeline: expected a kind that velo help schedule");
+  refused(good, "--pp 2 --pipeline dualpipe", "dualpipe, which has each layer on two ranks");
+  refused(good, "--vpp 2", "--vpp: expected --pp from 2 to 1024, got 1");
+  refused(good, "--pp 2 --vpp 3", "chunks");
   refused(mixtral, "--ep 8 --dp 8", "--ep: expected at most 4 ranks");
   refused(good, "--ep 3", "ep: expected a divisor");
   refused(good, "--tp 2 --rank 2", "rank: expected 0 to 1, got 2");

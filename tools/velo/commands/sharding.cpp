@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 #include <velo/velo.hpp>
 
@@ -32,9 +33,12 @@ const char* const sharding_help =
     "               two ranks\n"
     "  --svg FILE   tensors as rectangles, parts colored, with their ranks: of the first 64, or\n"
     "               of --rank\n"
-    "  --noop-layers A,B  places without a layer, 0,7, where layers and these are dealt out\n"
-    "               evenly to the stages, as pretrain's --noop_layers, one stage a rank; not of\n"
-    "               --to\n"
+    "  --pipeline KIND, --vpp N  the stages of each rank, as pretrain has them, of a kind of\n"
+    "               velo schedule but dualpipe; one a rank, in order, unless given\n"
+    "  --stage-layers LIST  the number of layers of each stage, \"2,3,3,0\", or, by rank,\n"
+    "               \"[[0,1],[1,1],[1,1],[3,0]]\"; evenly unless given, the first stages one more\n"
+    "  --noop-layers A,B  places without a layer, 0,7, where layers and these are dealt out to\n"
+    "               the stages; these four are as pretrain's, and not of --to\n"
     "  --no-sequence-parallel  tensor ranks all see the whole sequence between products\n"
     "  --order, --tp-y, --instances  as velo topology has them\n\n"
     "Exit codes: 0 done, 1 bad input.\n";
@@ -50,10 +54,10 @@ constexpr std::int64_t most_proven = 131072, most_shown = 64;  // ranks
 // A model cut for a job.
 class cut_model {
  public:
-  cut_model(const std::string& file, const job& asked, bool sequence_parallel,
-            const std::vector<std::int64_t>& empty_places = {})
+  cut_model(const std::string& file, const job& asked, model_cuts cuts)
       : topology_(asked.topology()), sharding_(velo::sharding::create(topology_)) {
-    const model_cuts cuts{asked.sizes(), sequence_parallel && asked.sizes().tp > 1, empty_places};
+    cuts.job = asked.sizes();
+    cuts.sequence_parallel = cuts.sequence_parallel && cuts.job.tp > 1;
     add_parameters(file, cuts, sharding_);
     if (ranks() > most_proven)
       std::fprintf(stderr, "velo: not proven: more than %lld ranks\n", wide(most_proven));
@@ -243,6 +247,51 @@ void read_sizes(const std::string& words, job& to) {
   }
 }
 
+velo_schedule_kind kind_named(const std::string& word) {
+  const char* name = nullptr;
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;
+       velo_schedule_kind_name(kind, &name) == VELO_OK; ++kind)
+    if (word == name && word != "auto" && word != "dualpipe") return kind;
+  throw input_error(
+      "--pipeline: expected a kind that velo help schedule lists, other than auto and than "
+      "dualpipe, which has each layer on two ranks of pp, got \"" +
+      word.substr(0, 80) + "\"");
+}
+
+// The rank that has each stage in a schedule.
+std::vector<std::int64_t> ranks_of_stages(const arguments& given, std::int64_t ranks) {
+  std::vector<std::int64_t> all;
+  constexpr std::int64_t most_stages = 65536;
+  if (ranks > most_stages)
+    throw input_error("--pp: expected at most 65536 stages, got " + std::to_string(ranks));
+  if (given.pipeline.empty() && given.vpp == 0) {
+    for (std::int64_t stage = 0; stage < ranks; ++stage) all.push_back(stage);
+    return all;
+  }
+  constexpr std::int64_t most = 1024;
+  if (ranks < 2 || ranks > most)
+    throw input_error(std::string(given.pipeline.empty() ? "--vpp" : "--pipeline") +
+                      ": expected --pp from 2 to 1024, got " + std::to_string(ranks));
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = kind_named(given.pipeline.empty() ? "1f1b" : given.pipeline);
+  desc.ranks = static_cast<std::int32_t>(ranks);
+  desc.microbatches = 2 * desc.ranks;  // every kind takes these; they do not move a stage
+  desc.chunks = static_cast<std::int32_t>(given.vpp);
+  const velo::schedule order = velo::schedule::create(desc);
+  const velo_schedule_info info = order.info();
+  for (int stage = 0; stage < info.stages; ++stage) all.push_back(order.stage(stage).rank);
+  return all;
+}
+
+model_cuts cuts_of(const arguments& given, std::int64_t ranks) {
+  model_cuts cuts = {};
+  cuts.sequence_parallel = given.sequence_parallel;
+  cuts.empty_places = given.noop_layers;
+  if (!given.stage_layers.empty()) cuts.stage_layers = stage_list::read(given.stage_layers);
+  cuts.rank_of_stage = ranks_of_stages(given, ranks);
+  return cuts;
+}
+
 void require_rank(std::int64_t rank, std::int64_t ranks) {
   if (rank >= ranks)
     throw input_error("rank: expected 0 to " + std::to_string(ranks - 1) + ", got " +
@@ -256,7 +305,7 @@ int sharding(const arguments& given) {
     throw input_error("sharding wants one CONFIG.json, got " + std::to_string(given.words.size()) +
                       " words; velo help sharding");
   const job asked(given);
-  const cut_model model(given.words[0], asked, given.sequence_parallel, given.noop_layers);
+  const cut_model model(given.words[0], asked, cuts_of(given, asked.sizes().pp));
   const bool one = asked.rank() >= 0;
   if (!given.has_other_layout) require_rank(asked.rank(), model.ranks());
   if (!given.picture.empty())
@@ -273,7 +322,9 @@ int sharding(const arguments& given) {
   for (const auto& [option, word] : given.layout)
     if (option == "order") other.set(option, word);
   read_sizes(given.other_layout, other);
-  const cut_model to(given.words[0], other, given.sequence_parallel);
+  arguments evenly;
+  evenly.sequence_parallel = given.sequence_parallel;
+  const cut_model to(given.words[0], other, cuts_of(evenly, other.sizes().pp));
   require_rank(asked.rank(), to.ranks());
   const std::int64_t first = one ? asked.rank() : 0, end = one ? first + 1 : to.ranks();
   given.json ? print_moves(model, to, first, end) : show_moves(model, to, first, end);

@@ -37,16 +37,15 @@ class pretrain_plan {
   bool has(const char* name) const { return config("model", name) != nullptr; }
   std::int64_t ranks() const { return json_integer_value(member(assumed_, "config.accelerators")); }
 
-  const std::vector<std::int64_t>& stage_layers() const { return stage_layers_; }
-  // The places that an even division of the fullest stage's layers leaves empty: "3,7".
-  std::string empty_places() const {
-    const std::int64_t most = *std::max_element(stage_layers_.begin(), stage_layers_.end());
+  // "2,3,3,0"; empty: all stages have as many.
+  std::string uneven_stages() const {
     std::string all;
-    for (std::size_t stage = 0; stage < stage_layers_.size(); ++stage)
-      for (std::int64_t i = stage_layers_[stage]; i < most; ++i)
-        all +=
-            (all.empty() ? "" : ",") + std::to_string(static_cast<std::int64_t>(stage) * most + i);
-    return all;
+    bool is_even = true;
+    for (const std::int64_t count : stage_layers_) {
+      all += (all.empty() ? "" : ",") + std::to_string(count);
+      is_even = is_even && count == stage_layers_.front();
+    }
+    return is_even ? "" : all;
   }
 
  private:
@@ -125,9 +124,6 @@ std::string layout_refusal(const pretrain_plan& of) {
            " exceeds kv_heads and is no multiple of it that divides heads";
   if (of.layout("tp_slices") > 1) return "it overlaps products with exchanges (tp_slices)";
   if (of.word("recompute") == "norms") return "it recomputes norms and activations";
-  const auto& layers = of.stage_layers();
-  if (std::find(layers.begin(), layers.end(), 0) != layers.end())
-    return "it has a stage without a layer";
   return "";
 }
 
@@ -182,8 +178,8 @@ void write_parallel(json_t* to, const pretrain_plan& of) {
   set(to, "pipeline", of.word("schedule"));
   set(to, "vpp", of.layout("vpp"));
   if (of.layout("sequence_splits") > 0) set(to, "sequence_splits", of.layout("sequence_splits"));
-  const std::string empty = of.empty_places();
-  if (!empty.empty()) set(to, "noop_layers", empty);
+  const std::string uneven = of.uneven_stages();
+  if (!uneven.empty()) set(to, "stage_layers", uneven);
 }
 
 }  // namespace

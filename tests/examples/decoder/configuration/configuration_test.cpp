@@ -266,3 +266,24 @@ TEST_CASE("the help names every setting with its default") {
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
   CHECK_THAT(help, Contains("/usr/share/common-licenses"));
 }
+
+TEST_CASE("flags for other stages drop layers of stages that do not fit") {
+  const auto layers_with = [](const std::vector<std::pair<const char*, const char*>>& flags) {
+    configuration c;
+    c.read_text(R"({"model": {"layers": 4}, "parallel": {"pp": 2, "stage_layers": "4,0"},
+                    "data": {"accumulation": 8}})",
+                "c.json");
+    for (const auto& [name, value] : flags) c.set(name, value);
+    c.check();
+    return c.values.parallel.stage_layers;
+  };
+  CHECK(layers_with({}) == "4,0");
+  CHECK(layers_with({{"seed", "2"}}) == "4,0");
+  CHECK(layers_with({{"pipeline", "zbh1"}}) == "4,0");
+  CHECK(layers_with({{"pipeline", "zbv"}}).empty());
+  CHECK(layers_with({{"pp", "4"}}).empty());
+  CHECK(layers_with({{"pp", "1"}}).empty());
+  CHECK(layers_with({{"pp", "4"}, {"stage_layers", "0,4,0,0"}}) == "0,4,0,0");
+  CHECK_THROWS_WITH(layers_with({{"pp", "4"}, {"stage_layers", "4,0"}}),
+                    Contains("must have 4 counts, one a stage, not 2, with pp = 4"));
+}

@@ -222,9 +222,9 @@ TEST_CASE("stages one behind the other are the model") {
   for (const bool deferred : {false, true}) {
     b.all.clear_gradients();
     model front(b.memory, b.context, b.all, m, std::make_shared<model_parallel>(b.length), true,
-                {0, 1});
+                {0, 1, true, false});
     model back(b.memory, b.context, b.all, m, std::make_shared<model_parallel>(b.length), true,
-               {1, 2});
+               {1, 2, false, true});
     front.refresh(b.stream), back.refresh(b.stream);
     activations first(b.memory, 1, b.batch.largest()), second(b.memory, 1, b.batch.largest());
     for (activations* each : {&first, &second}) {

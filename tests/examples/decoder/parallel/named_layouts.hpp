@@ -339,6 +339,54 @@ inline const std::vector<layout>& layouts() {
          s.parallel.tp = s.parallel.pp = 2, s.parallel.noop_layers = "4,5";
          s.parallel.pipeline = "dualpipe";
        }},
+      {"stages of 0, 1, 1, 3, 1, 1, 1 and 0 layers on 4 ranks by interleaved, tp 2", 8,
+       [](settings& s) {
+         s.model.layers = 8;
+         s.parallel.tp = 2, s.parallel.pp = 4;
+         s.parallel.pipeline = "interleaved", s.parallel.vpp = 2;
+         s.parallel.stage_layers = "[[0,1],[1,1],[1,1],[3,0]]";
+       }},
+      {"stages of the embedding, of 4 layers, of nothing and of the head by zbh1, rows cut", 8,
+       [](settings& s) {
+         s.parallel.tp = 2, s.parallel.pp = 4, s.parallel.sequence_parallel = true;
+         s.parallel.pipeline = "zbh1", s.parallel.stage_layers = "0,4,0,0";
+       }},
+      {"tied, 2 ranks by zbv with the embedding alone in one stage, two copies that share", 4,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.pp = 2, s.parallel.pipeline = "zbv", s.parallel.stage_layers = "0,0,3,1";
+         s.run.zero = true;
+       }},
+      {"tied over ends without a layer, a rank of nothing, two copies that share", 8,
+       [](settings& s) {
+         s.model.tied = true;
+         s.parallel.pp = 4, s.parallel.stage_layers = "0,0,4,0";
+         s.run.zero = true;
+       }},
+      {"seq1f1b of stages of 2, 0, 2 and 0 layers, cp 2 by ulysses", 8,
+       [](settings& s) {
+         s.parallel.pp = 4, s.parallel.cp = 2, s.parallel.cp_algorithm = "ulysses";
+         s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+         s.parallel.stage_layers = "2,0,2,0";
+       }},
+      {"dualpipev of stages of 0, 4, 0 and 0 layers, tp 2 by 2, cp 2", 16,
+       [](settings& s) {
+         s.parallel.tp = 4, s.parallel.tp_x = s.parallel.pp = s.parallel.cp = 2;
+         s.parallel.pipeline = "dualpipev", s.parallel.stage_layers = "[[0,0],[4,0]]";
+       }},
+      {"shared keys, stages of 2, 0 and 2 layers between places without one, all recomputed", 6,
+       [](settings& s) {
+         s.model.kv_share = 2;
+         s.parallel.pp = 3, s.parallel.tp = 2;
+         s.parallel.stage_layers = "3,1,3", s.parallel.noop_layers = "5,3,0";
+         s.memory.recompute = "full", s.memory.distribute_saved = true;
+       }},
+      {"dualpipe of stages of 4 and 0 layers that wait elsewhere, tp 2", 4,
+       [](settings& s) {
+         s.parallel.pp = s.parallel.tp = 2;
+         s.parallel.pipeline = "dualpipe", s.parallel.stage_layers = "4,0";
+         s.memory.swap_activations = "host";
+       }},
   };
   return all;
 }

@@ -18,8 +18,10 @@ bool trains_the_same(const settings& one, const settings& other) {
 bool stages_have_keys(const settings& s) {
   if (s.parallel.pp == 1) return true;
   const decoder::stage_plan plan(s);
-  for (int stage = 0; stage < plan.stages(); ++stage)
-    if (s.model.shares_keys(plan.layers_of(stage).first)) return false;
+  for (int stage = 0; stage < plan.stages(); ++stage) {
+    const decoder::stage_range held = plan.layers_of(stage);
+    if (held.count() > 0 && s.model.shares_keys(held.first)) return false;
+  }
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "examples/decoder/checkpoint/checkpoint.hpp"
+#include "examples/decoder/pipeline/stage_plan.hpp"
 #include "examples/decoder/weights/layout.hpp"
 #include "tests/examples/decoder/temporary.hpp"
 #include "tests/tools/velo/run.hpp"
@@ -66,6 +67,52 @@ TEST_CASE("the parts of tensor ranks are those that velo sharding shows") {
     for (int rank = 0; rank < ranks; ++rank) {
       INFO(rank << " of " << ranks << ", " << along_x << " along x");
       CHECK(parts_shown(shown.out, rank) == parts_held(m, rank, ranks, along_x));
+    }
+  }
+}
+
+TEST_CASE("velo sharding and pretrain give each layer to the same ranks") {
+  struct cut {
+    std::int64_t pp, vpp, layers;
+    const char *pipeline, *stage_layers, *noop_layers;
+  };
+  const cut all[] = {{2, 0, 5, "1f1b", "", ""},
+                     {3, 0, 5, "zbh1", "", "1,0"},
+                     {4, 2, 11, "interleaved", "", "1,3"},
+                     {4, 2, 8, "interleaved", "[[0,1],[1,1],[1,1],[3,0]]", ""},
+                     {4, 0, 8, "1f1b", "0,0,8,0", ""},
+                     {4, 0, 8, "1f1b", "[[0],[3],[3],[4]]", "1,8"},
+                     {3, 0, 10, "zbv", "", ""},
+                     {3, 0, 10, "zbv", "0,1,2,3,4,0", ""},
+                     {3, 0, 10, "dualpipev", "[[0,4],[5,1],[0,0]]", ""},
+                     {2, 0, 3, "seq1f1b", "3,0", ""},
+                     {2, 3, 9, "interleaved", "0,1,2,3,3,0", ""}};
+  const bool is_tied = GENERATE(false, true);
+  for (const cut& each : all) {
+    decoder::settings s;
+    s.model.layers = each.layers;
+    s.model.tied = is_tied;
+    s.parallel.pp = each.pp, s.parallel.vpp = each.vpp, s.parallel.pipeline = each.pipeline;
+    s.parallel.stage_layers = each.stage_layers, s.parallel.noop_layers = each.noop_layers;
+    s.parallel.sequence_splits = s.parallel.pipeline == "seq1f1b" ? 2 : 1;
+    s.data.accumulation = 2 * each.pp;
+    const decoder::stage_plan plan(s);
+    const temporary folder;
+    std::string command = "sharding " + config_in(folder, s.model) + " --json --pp " +
+                          std::to_string(each.pp) + " --pipeline " + each.pipeline;
+    if (each.vpp > 0) command += " --vpp " + std::to_string(each.vpp);
+    if (*each.stage_layers != 0) command += std::string(" --stage-layers ") + each.stage_layers;
+    if (*each.noop_layers != 0) command += std::string(" --noop-layers ") + each.noop_layers;
+    const auto shown = run_velo(command);
+    INFO(command << "\n" << shown.out.substr(0, 300));
+    REQUIRE(shown.code == 0);
+    for (int rank = 0; rank < each.pp; ++rank) {
+      INFO("rank " << rank);
+      const decoder::weight_layout held(s.model, plan.held_by(rank));
+      parts expected;
+      for (const decoder::weight_slice& slice : held.slices)
+        for (const std::int64_t size : slice.shape) expected[slice.name].emplace_back(0, size);
+      CHECK(parts_shown(shown.out, rank) == expected);
     }
   }
 }
