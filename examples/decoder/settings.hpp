@@ -80,6 +80,7 @@ struct schedule_settings {
 struct memory_settings {
   std::string recompute = "none";  // the activations that the backward pass recomputes
   std::int64_t recompute_layers = 0;
+  bool recompute_layers_per_rank = false;  // counted over all stages of a rank
   std::int64_t recompute_level = 1;  // 2: attention's sum over tensor ranks is kept, not repeated
   bool distribute_saved = false;   // over tensor ranks: the inputs that layers are recomputed from
   std::int64_t memory_budget = 0;  // bytes; 0: none

@@ -26,10 +26,12 @@ void say_peak(console& to, const trainer& of, std::int64_t peak) {
   const auto selective = static_cast<int>(of.layers_with(VELO_RECOMPUTE_SELECTIVE));
   const auto activation = static_cast<int>(of.layers_with(VELO_RECOMPUTE_ACTIVATION));
   const auto norm = static_cast<int>(of.layers_with(VELO_RECOMPUTE_NORM));
+  const auto block = static_cast<int>(of.layers_with(VELO_RECOMPUTE_FEED_FORWARD));
   to.say("memory %s promised, %s with room for holes; made again: %d layer(s),",
          decoder::scaled_bytes(peak).c_str(), decoder::scaled_bytes(with_margin(peak)).c_str(),
          full);
-  to.say("       attention in %d, gating's output in %d, norms in %d", selective, activation, norm);
+  to.say("       attention in %d, gating's output in %d, norms in %d, feed-forward blocks in %d",
+         selective, activation, norm, block);
 }
 
 void say_ranks(console& to, const settings& values, const member& rank) {

@@ -40,15 +40,22 @@ void configuration::check_memory() const {
 void configuration::check_recompute() const {
   const memory_settings& y = values.memory;
   const std::string& kind = y.recompute;
-  if (!among(kind,
-             {"none", "full", "block", "uniform", "selective", "activation", "norm", "adaptive"}))
+  if (!among(kind, {"none", "full", "block", "uniform", "selective", "activation", "norm", "mlp",
+                    "adaptive"}))
     refuse("recompute",
-           "must be none, full, block, uniform, selective, activation, norm or adaptive");
+           "must be none, full, block, uniform, selective, activation, norm, mlp or adaptive");
   if (kind == "adaptive" && y.memory_budget == 0)
     refuse("recompute", "needs a budget;", "memory_budget");
   check_recompute_level();
-  if (y.recompute_layers == 0) return;
-  if (!among(kind, {"block", "uniform", "activation", "norm"}))
+  if (y.recompute_layers_per_rank && !among(kind, {"block", "activation", "norm", "mlp"}))
+    refuse("recompute_layers_per_rank", "is of block, activation, norm and mlp, not with",
+           "recompute");
+  if (y.recompute_layers == 0) {
+    if (y.recompute_layers_per_rank)
+      refuse("recompute_layers_per_rank", "is of a number of layers, not with", "recompute_layers");
+    return;
+  }
+  if (!among(kind, {"block", "uniform", "activation", "norm", "mlp"}))
     refuse("recompute_layers", "means nothing with", "recompute");
   if (y.recompute_layers > values.model.layers)
     refuse("recompute_layers", "must not exceed", "layers");
@@ -97,7 +104,6 @@ void configuration::check_saved() const {
     refuse(name, "is of rows that all ranks have, not with", "sequence_parallel");
   if (!among(y.recompute, {"full", "block", "uniform"}))
     refuse(name, "is of layers that are recomputed from their input, not with", "recompute");
-  if (y.swap_activations != "off") refuse(name, "is not with", "swap_activations");
 }
 
 }  // namespace decoder

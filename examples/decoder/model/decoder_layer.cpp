@@ -131,6 +131,8 @@ void decoder_layer::recompute(layer_activations& kept, const layer_recompute& wh
     for (buffer* each : {&kept.attended, &kept.kept_keys, &kept.softmax_max, &kept.softmax_sum})
       each->recompute();
   if (what.has(VELO_RECOMPUTE_ACTIVATION)) kept.gated.recompute();
+  if (what.has(VELO_RECOMPUTE_FEED_FORWARD))
+    for (buffer* each : {&kept.feed_forward_input, &kept.gates, &kept.gated}) each->recompute();
   if (what.has(VELO_RECOMPUTE_NORM))
     for (buffer* each : {&kept.attention_input, &kept.feed_forward_input}) each->recompute();
 }

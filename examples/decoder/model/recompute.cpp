@@ -32,6 +32,10 @@ velo_recompute_rule rule_of(const memory_settings& memory, std::int64_t layers) 
     rule.norm = 1;
     rule.norm_layers = most;
   }
+  if (kind == "mlp") {
+    rule.beside = VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION;  // velo has the block of layers that swap
+    rule.feed_forward_layers = most;
+  }
   return rule;
 }
 
@@ -80,6 +84,20 @@ std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::in
   velo::recompute_layers(rule, found.data(), layers);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = {found[i].kinds, found[i].first};
   return with_level(std::move(all), memory);
+}
+
+std::vector<std::int64_t> dealt_by_turns(std::int64_t count,
+                                         const std::vector<std::int64_t>& depths) {
+  std::vector<std::int64_t> taken(depths.size());
+  for (bool takes = true; takes && count > 0;) {
+    takes = false;
+    for (std::size_t i = 0; i < depths.size() && count > 0; ++i) {
+      if (taken[i] == depths[i]) continue;
+      ++taken[i], --count;
+      takes = true;
+    }
+  }
+  return taken;
 }
 
 std::optional<recompute_choice> choose_recompute(const memory_settings& memory, std::int64_t layers,

@@ -24,6 +24,11 @@ struct layer_recompute {
 // The recompute of each layer by the settings; nothing yet with `adaptive`.
 std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::int64_t layers);
 
+// How many of `count` layers each stage has, if the first layers of all stages come before the
+// second ones; depths: the layers of each.
+std::vector<std::int64_t> dealt_by_turns(std::int64_t count,
+                                         const std::vector<std::int64_t>& depths);
+
 // The kinds that are measured: FULL, then its parts.
 inline constexpr velo_recompute_kind measured_kinds[] = {
     VELO_RECOMPUTE_FULL, VELO_RECOMPUTE_SELECTIVE, VELO_RECOMPUTE_ACTIVATION, VELO_RECOMPUTE_NORM};

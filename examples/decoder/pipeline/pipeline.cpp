@@ -176,13 +176,18 @@ pipeline::cell& pipeline::cell_of(const velo_action& a) {
 }
 
 std::vector<layer_recompute> pipeline::recompute_by(const memory_settings& with) const {
+  std::vector<std::int64_t> depths;
+  for (const stage& each : stages_)
+    depths.push_back(static_cast<std::int64_t>(plan_.layers_of(each.number).count()));
+  const std::vector<std::int64_t> turns = dealt_by_turns(with.recompute_layers, depths);
   std::vector<layer_recompute> all;
-  for (const stage& each : stages_) {
-    const auto layers = static_cast<std::int64_t>(plan_.layers_of(each.number).count());
+  for (std::size_t i = 0; i < depths.size(); ++i) {
     const auto before = static_cast<std::int64_t>(all.size());
     memory_settings own = with;
-    own.recompute_layers = std::min(own.recompute_layers, layers);
-    for (layer_recompute one : recompute_of(own, layers)) {
+    own.recompute_layers = std::min(own.recompute_layers, depths[i]);
+    if (with.recompute_layers_per_rank) own.recompute_layers = turns[i];
+    if (with.recompute_layers_per_rank && turns[i] == 0) own.recompute = "none";
+    for (layer_recompute one : recompute_of(own, depths[i])) {
       one.first += before;
       all.push_back(one);
     }

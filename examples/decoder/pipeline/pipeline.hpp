@@ -56,7 +56,7 @@ class pipeline {
   // Runs the first layer of each stage once (model::warm_up).
   void warm_up();
   // The recompute of this rank's layers, stage by stage: each stage applies the settings to its
-  // own.
+  // own, or the rank to those of all its stages.
   std::vector<layer_recompute> recompute_by(const memory_settings& with) const;
   void recompute(const std::vector<layer_recompute>& with);
   // The costs of recompute in the first layer of the rank, which all ranks of a stage measure; 0

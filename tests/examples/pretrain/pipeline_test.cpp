@@ -258,3 +258,29 @@ TEST_CASE("an interrupt of ranks with a stage each saves once") {
   const outcome stopped = ended(130, running.finish());
   CHECK(stopped.text.find("saved ") == stopped.text.rfind("saved "));
 }
+
+TEST_CASE("layers to recompute count for each stage, or for all stages of a rank") {
+  workplace w;
+  const std::vector<std::string> both = {"--layers",
+                                         "8",
+                                         "--accumulation",
+                                         "4",
+                                         "--pp",
+                                         "2",
+                                         "--pipeline",
+                                         "interleaved",
+                                         "--vpp",
+                                         "2",
+                                         "--recompute",
+                                         "mlp",
+                                         "--transport",
+                                         "local",
+                                         "--recompute_layers",
+                                         "3",
+                                         "--memory_budget",
+                                         "100000000"};
+  for (const auto& [per_rank, blocks] : {std::pair("false", "8"), {"true", "6"}}) {
+    const outcome done = ended(0, w.run({"--recompute_layers_per_rank", per_rank}, both));
+    CHECK_THAT(done.text, Contains(std::string("feed-forward blocks in ") + blocks));
+  }
+}

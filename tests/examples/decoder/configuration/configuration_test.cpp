@@ -131,7 +131,7 @@ TEST_CASE("what cannot be recomputed is refused") {
   };
   CHECK_THAT(memory(R"("recompute": "everything")"),
              Equals(R"(c.json:1:26: recompute = "everything" must be none, full, block, uniform, )"
-                    R"(selective, activation, norm or adaptive)"));
+                    R"(selective, activation, norm, mlp or adaptive)"));
   CHECK_THAT(memory(R"("recompute": "block", "recompute_layers": -1)"),
              Contains("recompute_layers must be from 0 to 1024, not -1"));
   CHECK_THAT(memory(R"("recompute": "block", "recompute_layers": 5)"),
@@ -140,9 +140,14 @@ TEST_CASE("what cannot be recomputed is refused") {
     CHECK_THAT(
         memory((R"("recompute_layers": 2, "recompute": ")" + std::string(kind) + '"').c_str()),
         Contains("recompute_layers = 2 means nothing with recompute = \"" + std::string(kind)));
-  for (const char* kind : {"block", "uniform", "activation", "norm"})
+  for (const char* kind : {"block", "uniform", "activation", "norm", "mlp"})
     CHECK(memory((R"("recompute_layers": 2, "recompute": ")" + std::string(kind) + '"').c_str()) ==
           "accepted");
+  CHECK_THAT(memory(R"("recompute": "uniform", "recompute_layers": 2,
+                       "recompute_layers_per_rank": true)"),
+             Contains("is of block, activation, norm and mlp, not with recompute = \"uniform\""));
+  CHECK_THAT(memory(R"("recompute": "mlp", "recompute_layers_per_rank": true)"),
+             Contains("is of a number of layers, not with recompute_layers = 0"));
   CHECK_THAT(memory(R"("recompute": "adaptive")"),
              Contains(R"(recompute = "adaptive" needs a budget; memory_budget = 0)"));
   CHECK_THAT(memory(R"("memory_budget": -1)"), Contains("memory_budget must be from 0"));

@@ -20,7 +20,8 @@ TEST_CASE("losses and weights have the same bits whatever is made again, and les
       {"full", 0, 0.5, 55},       {"block", 0, 0.5, 55},      {"block", 2, 0.8, 22},
       {"uniform", 0, 0.5, 55},    {"uniform", 2, 0.7, 57},    {"uniform", 5, 1.01, 59},
       {"selective", 0, 0.99, 15}, {"activation", 0, 0.95, 5}, {"activation", 3, 0.98, 3},
-      {"norm", 0, 0.95, 10},      {"norm", 1, 0.99, 2}};
+      {"norm", 0, 0.95, 10},      {"norm", 1, 0.99, 2},       {"mlp", 0, 0.75, 15},
+      {"mlp", 2, 0.9, 6}};
   for (const char* dtype : {"bf16", "f32"}) {
     settings s = small_settings(dtype);
     const trained usual = train(s);
@@ -44,6 +45,29 @@ TEST_CASE("losses and weights have the same bits whatever is made again, and les
       CHECK(other.recomputed.bytes == 0);
     }
   }
+}
+
+TEST_CASE("a feed-forward block is recomputed beside what is swapped, and less stays") {
+  settings s = small_settings("bf16");
+  const trained usual = train(s);
+  s.memory.swap_activations = "host";
+  s.memory.swap_modules = "input_norm,self_attention,post_attention_norm";
+  const trained swapped = train(s);
+  s.memory.recompute = "mlp";
+  const trained both = train(s);
+  CHECK(both.losses == usual.losses);
+  CHECK((both.state == usual.state));
+  CHECK(both.peak == Approx(both.predicted).epsilon(0.02));
+  CHECK(both.activations * 5 < swapped.activations * 4);
+}
+
+TEST_CASE("layers of a rank are dealt out over its stages by turns") {
+  using counts = std::vector<std::int64_t>;
+  CHECK(decoder::dealt_by_turns(0, {2, 2}) == counts{0, 0});
+  CHECK(decoder::dealt_by_turns(3, {2, 2}) == counts{2, 1});
+  CHECK(decoder::dealt_by_turns(4, {0, 1, 5}) == counts{0, 1, 3});
+  CHECK(decoder::dealt_by_turns(9, {2, 0, 1}) == counts{2, 0, 1});
+  CHECK(decoder::dealt_by_turns(1, {}) == counts{});
 }
 
 TEST_CASE("a buffer that is recomputed gives its memory back and is filled again") {

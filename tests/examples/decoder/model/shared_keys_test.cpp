@@ -228,7 +228,7 @@ TEST_CASE("layers that share keys have the same bits whatever is made again, swa
       CHECK((train(plain).state == usual.state));
       for (const char* swapped : {"off", "host"})
         for (const char* kind :
-             {"none", "full", "block", "uniform", "selective", "activation", "norm"})
+             {"none", "full", "block", "uniform", "selective", "activation", "norm", "mlp"})
           for (const std::int64_t layers : {0, 2, 3}) {
             settings one = s;
             one.memory.swap_activations = swapped;

@@ -88,6 +88,11 @@ TEST_CASE("the peak of ranks that share matrices or windows is known before they
     in(s).tp = 2;
     s.memory.recompute = "full", s.memory.recompute_level = 2;
   });
+  require_peak("tp 2, saved rows cut, which wait elsewhere", [&](settings& s) {
+    in(s).tp = 2;
+    s.memory.recompute = "uniform", s.memory.recompute_layers = 2;
+    s.memory.distribute_saved = true, s.memory.swap_activations = "host";
+  });
   for (const char* algorithm : {"ring", "ulysses", "all_gather", "adaptive"})
     require_peak(algorithm, [&](settings& s) { in(s).cp = 2, in(s).cp_algorithm = algorithm; });
   require_peak("ring that keeps keys", [&](settings& s) {
@@ -131,6 +136,11 @@ TEST_CASE("the peak of ranks with stages is known before they train") {
     require_peak(kind.c_str(), [&](settings& s) {
       in(s).pp = 2, in(s).pipeline = kind;
       in(s).sequence_splits = kind == "seq1f1b" ? 5 : 1;
+    });
+  for (const char* layers : {"0,8,0,0", "2,0,0,6"})
+    require_peak("stages without a layer", [&](settings& s) {
+      s.model.layers = 8;
+      in(s).pp = 4, in(s).pipeline = "zbh1", in(s).stage_layers = layers;
     });
   require_peak("splits, pp 4, tp 2 with rows cut, shared keys", [&](settings& s) {
     in(s).pp = 4, in(s).tp = 2, in(s).sequence_parallel = true;

@@ -62,7 +62,8 @@ choice orders() {
 
 choice recomputes() {
   choice made;
-  for (const char* kind : {"none", "full", "selective", "activation", "norm", "block", "uniform"})
+  for (const char* kind :
+       {"none", "full", "selective", "activation", "norm", "mlp", "block", "uniform"})
     made.push_back({std::string("recompute ") + kind, [kind](settings& s) {
                       s.memory.recompute = kind;
                       s.memory.recompute_layers = kind == std::string("uniform") ? 2 : 0;

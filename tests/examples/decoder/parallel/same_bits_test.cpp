@@ -8,7 +8,7 @@ void check_same_bits(settings s) {
   CHECK(train_for(3, s) == first);
   s.run.threads = 2;
   CHECK(train_for(3, s) == first);
-  for (const char* kind : {"full", "block", "uniform", "selective", "activation", "norm"}) {
+  for (const char* kind : {"full", "block", "uniform", "selective", "activation", "norm", "mlp"}) {
     INFO(kind);
     s.memory.recompute = kind;
     s.memory.recompute_layers = kind == std::string("uniform") ? 2 : 0;
@@ -89,6 +89,14 @@ TEST_CASE("inputs that tensor ranks share between the passes change no bit, and 
   const std::int64_t input = s.data.batch * s.data.sequence * s.model.hidden * 4;
   const auto less = static_cast<std::uint64_t>((s.model.layers - 1) * input * 2 / 3);
   CHECK(whole - cut >= less * 9 / 10);
+  s.memory.swap_activations = "host";
+  for (const auto& [kind, layers] : {std::pair("full", 0), {"block", 2}, {"uniform", 3}}) {
+    INFO(kind);
+    s.memory.recompute = kind, s.memory.recompute_layers = layers;
+    std::uint64_t waiting = 0;
+    CHECK(train_measured(waiting) == first);
+    CHECK((kind != std::string("full") || waiting < whole));
+  }
 }
 
 TEST_CASE("a rank that trains on documents has the same bits with a memory plan") {
