@@ -95,6 +95,7 @@ struct parallel_settings {
   std::int64_t tp = 1;             // ranks that each matrix of a layer is cut over
   std::int64_t tp_x = 0;           // of these, in two dimensions; 0: in one
   bool sequence_parallel = false;  // these ranks also share the rows between the matrices
+  std::int64_t tp_slices = 0;      // of products beside their exchanges; 0: velo's choice
   std::int64_t cp = 1;             // ranks that each window's rows are cut over
   std::string cp_algorithm = "ring";
   std::int64_t cp_window = 1;        // ranks of an inner window of the ring

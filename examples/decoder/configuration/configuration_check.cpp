@@ -170,7 +170,7 @@ void configuration::drop_parts() {
   };
   const bool takes_y = is_flag("tp_x") || (is_flag("tp") && values.parallel.in_two());
   if (is_one("tp"))
-    drop({"tp_x", "sequence_parallel", "distribute_saved_activations",
+    drop({"tp_x", "sequence_parallel", "tp_slices", "distribute_saved_activations",
           "recompute_communication_level"});
   if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1)) drop(context_settings());
   if (is_one("pp")) drop(stage_settings());
@@ -215,7 +215,7 @@ void configuration::check_tensor_parallel() const {
   const auto& p = values.parallel;
   const auto& m = values.model;
   if (p.tp == 1) {
-    for (const char* name : {"tp_x", "sequence_parallel"})
+    for (const char* name : {"tp_x", "sequence_parallel", "tp_slices"})
       require_unset(name, "is of ranks that share matrices, not with", "tp");
     return;
   }
@@ -236,6 +236,8 @@ void configuration::check_two_dimensions() const {
   if (p.tp % p.tp_x != 0) refuse("tp_x", "must be a divisor of", "tp");
   if (p.sequence_parallel)
     refuse("sequence_parallel", "is of matrices that are cut one way, not with", "tp_x");
+  if (p.tp_slices != 0)
+    refuse("tp_slices", "is of matrices that are cut one way, not with", "tp_x");
   if (values.memory.distribute_saved)
     refuse("distribute_saved_activations", "is of rows that all ranks have, not with", "tp_x");
   const auto at_least = [&](const std::string& ranks) { return "must be at least " + ranks; };

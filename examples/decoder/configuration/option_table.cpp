@@ -147,6 +147,10 @@ void configuration::add_parallel() {
   add("parallel", "sequence_parallel", &p.sequence_parallel,
       "true: these ranks also share the rows of activations between the matrices, which saves "
       "memory");
+  add("parallel", "tp_slices", &p.tp_slices,
+      "slices of rows in which their products overlap with the exchanges next to them, where ranks "
+      "share memory; 1: one after the other; 0: as velo chooses by the shape",
+      0, 1024);
   add("parallel", "cp", &p.cp, "ranks that the rows of each window are cut over", 1, 1024);
   add("parallel", "cp_algorithm", &p.cp_algorithm,
       "how these attend to each other's rows: ring (keys and values go round), ulysses (heads are "

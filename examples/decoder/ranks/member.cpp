@@ -78,7 +78,10 @@ member::member(const settings& values, bool leads, velo_pool_kind kind)
     : threads_(values.run.threads),
       timeout_ns_(values.run.timeout * 1'000'000'000),
       memory_(leads ? values.memory : without_records(values.memory), kind),
-      context_(make_context(values.run, memory_)) {}
+      context_(make_context(values.run, memory_)) {
+  if (values.parallel.tp_slices > 0)
+    context_.set("overlap.slices", ("*:" + std::to_string(values.parallel.tp_slices)).c_str());
+}
 
 velo_group_desc member::group_desc() const {
   velo_group_desc desc = VELO_GROUP_DESC_INIT;

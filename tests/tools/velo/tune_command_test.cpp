@@ -328,14 +328,17 @@ TEST_CASE("plans that pretrain cannot run are not written, and the reason is pri
   CHECK(o.code == 2);
   CHECK(o.out == "velo: pretrain can run none of them: of the first, it has experts\n");
   const temporary_folder folder_of_test;
-  const std::string sliced =
-      folder_of_test.put("job.json", R"({"model": {"layers": 4, "hidden": 256,
+  const std::string job = R"({"model": {"layers": 4, "hidden": 256,
       "heads": 4, "ffn_hidden": 768, "vocabulary": 260},
-      "training": {"global_batch": 16, "sequence": 256}, "accelerators": 2,
-      "search": {"tp": [2], "tp_slices": [2]}})");
-  CHECK(tune(sliced + " --pretrain").out ==
-        "velo: pretrain can run none of them: of the first, it overlaps products with exchanges "
-        "(tp_slices)\n");
+      "training": {"global_batch": 16, "sequence": 256MORE}, "accelerators": 2,
+      "search": {"tp": [2], "tp_slices": [2]}})";
+  const auto with = [&](const char* more) {
+    std::string made = job;
+    return folder_of_test.put("job.json", made.replace(made.find("MORE"), 4, more));
+  };
+  CHECK(tune(with(R"(, "fp8": true)") + " --pretrain").out ==
+        "velo: pretrain can run none of them: of the first, it trains in fp8\n");
+  CHECK(tune(with("") + " --pretrain").out.find("\"tp_slices\": 2") != std::string::npos);
   const outcome table = tune(folder + "llama2_7b.json --top 2");
   CHECK(table.out.find("pretrain can run the marked plans; --pretrain writes the first of them") !=
         std::string::npos);

@@ -122,7 +122,6 @@ std::string layout_refusal(const pretrain_plan& of) {
   if (x > of.model("kv_heads") && (x % of.model("kv_heads") != 0 || of.model("heads") % x != 0))
     return std::string(of.layout("tp_x") > 0 ? "tp_x" : "tp") +
            " exceeds kv_heads and is no multiple of it that divides heads";
-  if (of.layout("tp_slices") > 1) return "it overlaps products with exchanges (tp_slices)";
   if (of.word("recompute") == "norms") return "it recomputes norms and activations";
   return "";
 }
@@ -174,6 +173,7 @@ void write_parallel(json_t* to, const pretrain_plan& of) {
     set(to, "tp_x", of.layout("tp_x"));  // which cuts rows, too
   else if (of.layout("tp") > 1)
     set(to, "sequence_parallel", of.trains_with("sequence_parallel"));
+  if (of.layout("tp_slices") > 1) set(to, "tp_slices", of.layout("tp_slices"));
   if (of.layout("pp") == 1) return;
   set(to, "pipeline", of.word("schedule"));
   set(to, "vpp", of.layout("vpp"));

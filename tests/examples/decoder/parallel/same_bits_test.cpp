@@ -47,6 +47,19 @@ TEST_CASE("a layout has the same bits each time, with any threads and recompute"
   check_same_bits(s);
 }
 
+TEST_CASE("a layout has the same bits with any number of slices") {
+  settings s = small_model();
+  s.parallel.tp = s.run.ranks = 2;
+  s.parallel.sequence_parallel = GENERATE(false, true);
+  const outcome chosen = train_for(3, s);
+  for (const std::int64_t slices : {1, 2, 1024}) {
+    s.parallel.tp_slices = slices;
+    CHECK(train_for(3, s) == chosen);
+    const decoder::member rank(s);
+    CHECK(rank.context().config<std::string>("overlap.slices") == "*:" + std::to_string(slices));
+  }
+}
+
 TEST_CASE("splits of windows have the same bits each time, with any threads and recompute") {
   settings s = small_model();
   s.data.documents = GENERATE("false", "lines");
