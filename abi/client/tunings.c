@@ -37,10 +37,12 @@ static void client_ways(void) {
   EXPECT(plan.cp_algorithm == VELO_SEQUENCE_HYBRID && plan.cp_ulysses == 2);
   EXPECT(plan.token_rearrange == VELO_TUNING_REARRANGE_ONE_HOT);
   EXPECT(plan.tp_x == 0 && plan.sequence_splits == 0);
+  EXPECT(plan.sequence_parallel == 1 && plan.zero == 1);
   WORKS(velo_tuning_get_rejection(tuning, 0, &rejection));
   EXPECT(rejection.code == VELO_TUNING_REASON_RANKS && rejection.layout.pp == 4);
   EXPECT(rejection.cp_algorithm == -1 && rejection.cp_ulysses == 0 && rejection.tp_slices == 0);
   EXPECT(rejection.token_rearrange == VELO_TUNING_REARRANGE_INDEX);
+  EXPECT(rejection.sequence_parallel == 1 && rejection.zero == -1);
 
   /* A caller whose struct ends before these fields. */
   plan.struct_size = offsetof(velo_tuning_plan, cp_algorithm);

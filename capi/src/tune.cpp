@@ -54,6 +54,8 @@ void write_layout(Row& to, const sched::tune::full_layout& from) {
   to.token_rearrange = static_cast<velo_tuning_rearrange>(from.tokens);
   to.tp_x = from.tp_x;
   to.sequence_splits = from.sequence_splits;
+  to.sequence_parallel = from.sequence_parallel;
+  to.zero = from.zero;
 }
 
 void require_range(std::int32_t value, std::int64_t most, const char* field) {

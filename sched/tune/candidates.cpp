@@ -38,13 +38,23 @@ class enumeration {
       at_.tp = tp;
       for (const std::int32_t x : space_.tp_x) {
         at_.tp_x = x;
-        tensors();
+        for (const std::int32_t shared : rows_choices()) {
+          at_.sequence_parallel = shared;
+          tensors();
+        }
+        at_.sequence_parallel = -1;
       }
     }
     return std::move(found_);
   }
 
  private:
+  // Rows are a choice of tensor ranks that cut matrices one way.
+  std::vector<std::int32_t> rows_choices() const {
+    if (at_.tp == 1 || at_.in_two()) return {at_.in_two() ? 1 : 0};
+    return space_.sequence_parallel;
+  }
+
   void tensors() {
     const bool divides = !at_.in_two() || at_.tp % at_.tp_x == 0;
     if (divides && cuts_tensors() && at_.ranks_y() <= m_.hidden) {
@@ -70,7 +80,8 @@ class enumeration {
     if (at_.tp == 1) return true;
     const bool in_one_slice = at_.tp > job_.profile.per_node ||
                               std::count(space_.tp_slices.begin(), space_.tp_slices.end(), 1);
-    return job_.training.sequence_parallel && in_one_slice;
+    const auto& rows = space_.sequence_parallel;
+    return std::count(rows.begin(), rows.end(), 1) && in_one_slice;
   }
 
   bool cuts_tensors() const {
@@ -341,10 +352,28 @@ class enumeration {
       else if (layers == before)
         reject(VELO_TUNING_REASON_SAME);
       else
-        add(layers);
+        optimizers(layers);
       before = layers;
     }
     at_.split = -1;
+  }
+
+  // Where no ranks have the same parameters, ZeRO shares nothing.
+  void optimizers(const std::vector<std::int32_t>& layers) {
+    const bool shares =
+        at_.dp * at_.cp > 1 || (m_.experts > 0 && at_.tp * at_.dp * at_.cp > at_.ep);
+    for (const std::int32_t zero : space_.zero) {
+      at_.zero = zero;
+      if (shares || zero == space_.zero.front()) {
+        add(layers);
+        continue;
+      }
+      reject(VELO_TUNING_REASON_SAME);
+      rejected_.back().text = core::concat("no ranks share parameters, so zero ", zero,
+                                           " is the same as zero ", space_.zero.front())
+                                  .buffer;
+    }
+    at_.zero = -1;
   }
 
   void add(const std::vector<std::int32_t>& layers) {

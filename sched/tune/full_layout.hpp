@@ -27,6 +27,11 @@ struct full_layout : velo_tuning_layout {
   // The parts of each sequence that SEQ1F1B orders apart; 0: another kind, or whatever it may be.
   std::int32_t sequence_splits = 0;
 
+  // Whether tensor ranks also share the rows between matrices: 1 or 0; and ZeRO's stage, 0 to 2.
+  // -1: as the training section has it; in a rejection, the reason holds for any.
+  std::int32_t sequence_parallel = -1;
+  std::int32_t zero = -1;
+
   // The way in which ranks share the attention of a sequence. -1: no ranks share it; in a
   // rejection, the reason holds for any way.
   velo_sequence_kind cp_algorithm = -1;

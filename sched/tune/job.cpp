@@ -130,6 +130,24 @@ class section {
     note(key, into.empty() ? "\"all\"" : "[" + all + "]");
   }
 
+  // Reads a list of true and false as 1 and 0.
+  void flags(const char* key, std::vector<std::int32_t>& into) {
+    if (const auto list = choices(key)) {
+      into.clear();
+      for (std::size_t i = 0; i < list->size(); ++i) {
+        const json one = list->at(i);
+        if (one.kind() != json::type::boolean)
+          refuse(element(key, i).c_str(), "true or false", one);
+        into.push_back(one.boolean() ? 1 : 0);
+      }
+      require_distinct(key, into);
+    }
+    std::string all;
+    for (const std::int32_t one : into)
+      all += std::string(all.empty() ? "" : ", ") + (one == 1 ? "true" : "false");
+    note(key, "[" + all + "]");
+  }
+
   // Reads a list of choices by the names that `name` gives.
   template <class Choices, class Choice>
   void names(const char* key, const Choices& all, const char* (*name)(Choice),
@@ -364,9 +382,17 @@ space read_space(section from, const job& training_job, std::int32_t keep) {
   from.names("kind", tuning_kinds(), &name_of, to.kinds);
   from.counts("sequence_splits", to.sequence_splits, most_splits, 2);
   from.names("split", splits, &split_name, to.splits);
+  to.sequence_parallel = {training_job.training.sequence_parallel ? 1 : 0};
+  from.flags("sequence_parallel", to.sequence_parallel);
+  to.zero = {static_cast<std::int32_t>(training_job.training.zero)};
+  from.counts("zero", to.zero, 2, 0);
   from.count("keep", to.keep, to.keep, 1, most_kept, keep);
   from.finish();
   require_two_matrices(from, to, training_job.model);
+  if (training_job.model.experts > 0 &&
+      std::count(to.sequence_parallel.begin(), to.sequence_parallel.end(), 0))
+    fail(VELO_ERR_ARGUMENT, from.named("sequence_parallel").c_str(),
+         "[true] where there are experts", "false");
   return to;
 }
 

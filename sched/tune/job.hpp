@@ -55,6 +55,16 @@ struct training {
   bool sequence_parallel = true;
   std::int64_t parameter_bytes = 2, gradient_bytes = 4, optimizer_bytes = 12;
   double imbalance = 1;  // tokens of the rank with most, over their average, at experts
+
+  std::int64_t zero_of(const full_layout& layout) const {
+    return layout.zero < 0 ? zero : layout.zero;
+  }
+  // Whether the rows between matrices are cut over tensor ranks.
+  bool cuts_rows(const full_layout& layout) const {
+    if (layout.in_two() || layout.sequence_parallel < 0)
+      return layout.in_two() || sequence_parallel;
+    return layout.sequence_parallel == 1;
+  }
 };
 
 struct profile {
@@ -78,6 +88,7 @@ struct space {
   std::vector<velo_tuning_split> splits;
   std::vector<velo_sequence_kind> cp_algorithms;
   std::vector<std::int32_t> tp_slices = {1};
+  std::vector<std::int32_t> sequence_parallel, zero;  // the training's, if not listed
   std::vector<rearrange> rearranges = {rearrange::index};
   std::int64_t keep = 20;
 };

@@ -68,9 +68,8 @@ class builder {
         // Tokens of a product, those between two matrices of a block, and those between blocks.
         n_(static_cast<double>(tokens_of(training_job, layout))),
         inside_(part_of(tokens_of(training_job, layout), y_)),
-        between_(in_two_ || training_job.training.sequence_parallel
-                     ? part_of(tokens_of(training_job, layout), x_)
-                     : n_),
+        shares_rows_(training_job.training.cuts_rows(layout)),
+        between_(shares_rows_ ? part_of(tokens_of(training_job, layout), x_) : n_),
         w_(training_job.model, x_, y_) {
     if (cp_ > 1) share_sequence(layout);
   }
@@ -360,7 +359,7 @@ class builder {
   void gather_and_scatter() {
     if (in_two_) return exchange_both_ways();
     const double exposed = 1 - profile_.tp_overlap;
-    if (job_.training.sequence_parallel) {
+    if (shares_rows_) {
       const double last = exposed_beside(last_product_, 1);
       cached_.forward += exposed * (exposed_beside(first_product_, 1) + last);
       cached_.input += exposed * (exposed_beside(first_product_, 2) + last);
@@ -440,7 +439,9 @@ class builder {
   const std::int32_t splits_, cp_, ep_, neighbors_, slices_;
   const rearrange tokens_;
   const velo_tuning_recompute recompute_;
-  const double n_, inside_, between_;
+  const double n_, inside_;
+  const bool shares_rows_;
+  const double between_;
   const widths w_;
 
   context_cost context_;

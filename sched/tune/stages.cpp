@@ -47,7 +47,7 @@ std::int64_t expert_sharers(const velo_tuning_layout& layout) {
 }  // namespace
 
 std::int64_t sequence_parts(const training& of, const full_layout& layout) {
-  const std::int64_t parts = of.sequence_parallel || layout.in_two() ? layout.tp : 1;
+  const std::int64_t parts = of.cuts_rows(layout) ? layout.tp : 1;
   return parts * layout.cp * layout.splits();
 }
 
@@ -136,26 +136,27 @@ double least_seconds(const full_layout& layout, const layer_costs& costs,
   return least;
 }
 
-step_end end_of(const job& training_job, const velo_tuning_layout& layout,
+step_end end_of(const job& training_job, const full_layout& layout,
                 const std::vector<layer_cost>& stages, const placement& of) {
   const training& t = training_job.training;
   const profile& p = training_job.profile;
+  const std::int64_t zero = t.zero_of(layout);
   const auto gradient_bytes = static_cast<double>(t.gradient_bytes);
   const auto parameter_bytes = static_cast<double>(t.parameter_bytes);
   // ZeRO stage 2 reduces gradients whenever a rank switches to another stage: behind pp
   // micro-batches if a rank has several stages, else behind each.
   const std::int64_t behind = layout.vpp > 1 ? layout.pp : 1;
-  const std::int64_t rounds = t.zero < 2 ? 1 : core::ceil_div(layout.microbatches, behind);
+  const std::int64_t rounds = zero < 2 ? 1 : core::ceil_div(layout.microbatches, behind);
   // Gradients are reduced and parameters gathered, or gradients all-reduced.
   const auto synchronize = [&](std::int64_t ranks, std::int64_t stride, double parameters) {
     const auto once = [&](double bytes) {
       return collective_seconds(p, ranks, stride, parameters * bytes);
     };
     return static_cast<double>(rounds) * once(gradient_bytes) +
-           once(t.zero == 0 ? gradient_bytes : parameter_bytes);
+           once(zero == 0 ? gradient_bytes : parameter_bytes);
   };
   const auto share = [&](std::int64_t ranks) {
-    return t.zero == 0 ? 1.0 : static_cast<double>(ranks);
+    return zero == 0 ? 1.0 : static_cast<double>(ranks);
   };
   const double touched =
       2 * static_cast<double>(t.optimizer_bytes) + gradient_bytes + parameter_bytes;
@@ -200,9 +201,10 @@ rank_memory memory_of(const job& training_job, const full_layout& layout, const 
   result.parameters = all * static_cast<double>(t.parameter_bytes);
   const double shared_part = sum.parameters / static_cast<double>(sharers(layout)) +
                              sum.expert_parameters / static_cast<double>(expert_sharers(layout));
-  const double updated = t.zero == 0 ? all : shared_part;
+  const std::int64_t zero = t.zero_of(layout);
+  const double updated = zero == 0 ? all : shared_part;
   double summed = all;
-  if (t.zero == 2) {  // the rank's shards, and all of the stage in progress
+  if (zero == 2) {  // the rank's shards, and all of the stage in progress
     double most = 0;
     for (const std::int32_t s : own) {
       const layer_cost& stage = stages[core::at(s)];

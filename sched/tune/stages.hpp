@@ -41,7 +41,7 @@ struct step_end {
   double gradients = 0, optimizer = 0;  // seconds, of the rank whose sum is largest
   double seconds() const { return gradients + optimizer; }
 };
-step_end end_of(const job& training_job, const velo_tuning_layout& layout,
+step_end end_of(const job& training_job, const full_layout& layout,
                 const std::vector<layer_cost>& stages, const placement& of);
 
 // The memory of the rank with the stages `own`, without activations.

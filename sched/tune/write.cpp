@@ -126,7 +126,7 @@ std::string cp_algorithm_text(const full_layout& layout) {
   return layout.cp_ulysses == 0 ? name : name + "-" + std::to_string(layout.cp_ulysses);
 }
 constexpr std::size_t usual_words = 3;  // the others stay out of tables where no plan has any
-std::array<std::string, 8> words_of(const full_layout& layout) {
+std::array<std::string, 10> words_of(const full_layout& layout) {
   return {name_or_nothing(layout.recompute, &recompute_name),
           name_or_nothing(layout.kind, &name_of),
           name_or_nothing(layout.split, &split_name),
@@ -134,10 +134,15 @@ std::array<std::string, 8> words_of(const full_layout& layout) {
           layout.tp_slices > 1 ? std::to_string(layout.tp_slices) : "",
           layout.tokens == rearrange::index ? "" : rearrange_name(layout.tokens),
           layout.tp_x > 0 ? std::to_string(layout.tp_x) : "",
-          layout.sequence_splits > 0 ? std::to_string(layout.sequence_splits) : ""};
+          layout.sequence_splits > 0 ? std::to_string(layout.sequence_splits) : "",
+          layout.tp > 1 && layout.sequence_parallel >= 0 ? std::to_string(layout.sequence_parallel)
+                                                         : "",
+          layout.zero >= 0 ? std::to_string(layout.zero) : ""};
 }
-constexpr const char* word_names[] = {"recompute", "schedule",        "split", "cp_algorithm",
-                                      "tp_slices", "token_rearrange", "tp_x",  "sequence_splits"};
+constexpr const char* word_names[] = {
+    "recompute",       "schedule", "split",           "cp_algorithm",      "tp_slices",
+    "token_rearrange", "tp_x",     "sequence_splits", "sequence_parallel", "zero"};
+constexpr std::size_t rows_word = 8, zero_word = 9;
 
 // The text of a layout, "tp 8, pp 2, .."; open members are omitted.
 std::string layout_text(const full_layout& layout) {
@@ -185,13 +190,17 @@ constexpr const char* reason_names[] = {"",       "heads",    "ranks",  "experts
                                         "memory", "slower",   "same"};
 
 // The words that a table of plans has a column for.
-std::vector<std::size_t> words_in(const std::vector<plan>& plans) {
+std::vector<std::size_t> words_in(const tuning& from) {
   std::vector<std::size_t> all;
-  for (std::size_t word = 0; word < std::size(word_names); ++word)
-    if (word < usual_words || std::any_of(plans.begin(), plans.end(), [&](const plan& one) {
-          return !words_of(one.layout)[word].empty();
-        }))
+  for (std::size_t word = 0; word < std::size(word_names); ++word) {
+    const bool is_choice =  // of the search, not of the training alone
+        (word != rows_word || from.of.space.sequence_parallel.size() > 1) &&
+        (word != zero_word || from.of.space.zero.size() > 1);
+    const auto has_word = [&](const plan& one) { return !words_of(one.layout)[word].empty(); };
+    if (word < usual_words ||
+        (is_choice && std::any_of(from.plans.begin(), from.plans.end(), has_word)))
       all.push_back(word);
+  }
   return all;
 }
 
@@ -203,7 +212,7 @@ std::string plan_table(const tuning& from) {
     names.emplace_back(f.name);
     units.emplace_back(f.unit);
   }
-  const std::vector<std::size_t> words = words_in(from.plans);
+  const std::vector<std::size_t> words = words_in(from);
   for (const std::size_t word : words) {
     names.emplace_back(word_names[word]);
     units.emplace_back("kind");
@@ -288,6 +297,9 @@ void write_layout(core::json_writer& to, const full_layout& layout, bool has_exp
   if (layout.tp_slices > 0) to.member("tp_slices", layout.tp_slices);
   if (layout.tp_x > 0) to.member("tp_x", layout.tp_x);
   if (layout.sequence_splits > 0) to.member("sequence_splits", layout.sequence_splits);
+  if (layout.tp > 1 && layout.sequence_parallel >= 0)
+    to.key("sequence_parallel").raw(layout.sequence_parallel == 1 ? "true" : "false");
+  if (layout.zero >= 0) to.member("zero", layout.zero);
   if (has_experts) to.member("token_rearrange", rearrange_name(layout.tokens));
   to.end();
 }
@@ -372,7 +384,7 @@ std::string reason_of(const tuning& from, const rejection& rejected) {
                           " does not divide a batch of ", j.training.global_batch)
           .buffer;
     case VELO_TUNING_REASON_SEQUENCE:
-      return core::concat(j.training.sequence_parallel || l.in_two() ? "tp * cp" : "cp",
+      return core::concat(j.training.cuts_rows(l) ? "tp * cp" : "cp",
                           l.sequence_splits > 0 ? " * sequence_splits = " : " = ",
                           sequence_parts(j.training, l),
                           j.model.has_equal_parts() ? " does not divide" : " exceeds",

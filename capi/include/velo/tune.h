@@ -6,13 +6,13 @@
  * is a layout: tensor, pipeline, context and expert parallel sizes, chunks a pipeline rank holds,
  * micro-batch, what is recomputed, the order of the pipeline (schedule.h), how layers are split
  * over stages, how ranks share attention (sequence_plan.h), slices of products that overlap with
- * their exchange, how tokens get to their experts, tensor ranks in two dimensions, and splits of
- * sequences. The last five are fields of a plan and of a rejection; the others are fields of its
- * velo_tuning_layout. A candidate either becomes a plan, priced by the simulator of schedules and
- * with memory itemised by rank, or is rejected with a reason. examples/tune/README.md lists keys,
- * units, defaults and formulas; VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has, of
- * an order that a search found, the cap and the costs with which velo_schedule_create makes it
- * again.
+ * their exchange, how tokens get to their experts, tensor ranks in two dimensions, splits of
+ * sequences, whether tensor ranks share rows, and ZeRO's stage. The last seven are fields of a
+ * plan and of a rejection; the others are fields of its velo_tuning_layout. A candidate either
+ * becomes a plan, priced by the simulator of schedules and with memory itemised by rank, or is
+ * rejected with a reason. examples/tune/README.md lists keys, units, defaults and formulas;
+ * VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has, of an order that a search found,
+ * the cap and the costs with which velo_schedule_create makes it again.
  *
  * Nothing is measured or run: a plan is as good as its profile.
  *
@@ -139,14 +139,17 @@ typedef struct velo_tuning_plan {
   int32_t tp_slices; /* slices in which a product overlaps with its exchange; 1: no overlap; 0
                         where tp is 1 */
   velo_tuning_rearrange token_rearrange; /* INDEX without experts */
-  int32_t tp_x;            /* of tp = tp_x * tp_y ranks in two dimensions; 0: in one */
-  int32_t sequence_splits; /* parts of each sequence that SEQ1F1B orders apart; else 0 */
+  int32_t tp_x;              /* of tp = tp_x * tp_y ranks in two dimensions; 0: in one */
+  int32_t sequence_splits;   /* parts of each sequence that SEQ1F1B orders apart; else 0 */
+  int32_t sequence_parallel; /* 1: tensor ranks share the rows between matrices; 0: each has all */
+  int32_t zero; /* what ranks with the same parameters share: 0 nothing, 1 optimizer states, 2
+                   gradients, too */
 } velo_tuning_plan;
 
 #define VELO_TUNING_PLAN_INIT                                                                     \
   {                                                                                               \
     sizeof(velo_tuning_plan), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0                                                                             \
+        0, 0, 0, 0, 0, 0, 0                                                                       \
   }
 
 /* Memory of a rank of a plan's pipeline, in bytes. */
@@ -176,10 +179,15 @@ typedef struct velo_tuning_rejection {
   velo_tuning_rearrange token_rearrange; /* as a plan's; INDEX where the reason holds for any */
   int32_t tp_x;                          /* as a plan's */
   int32_t sequence_splits;               /* as a plan's; 0 where the reason holds for any */
+  int32_t sequence_parallel;             /* as a plan's; -1 where the reason holds for any */
+  int32_t zero;                          /* as a plan's; -1 where the reason holds for any */
 } velo_tuning_rejection;
 
-#define VELO_TUNING_REJECTION_INIT \
-  { sizeof(velo_tuning_rejection), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0}, 0, 0, 0, 0, 0, 0 }
+#define VELO_TUNING_REJECTION_INIT                                                                 \
+  {                                                                                                \
+    sizeof(velo_tuning_rejection), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0}, 0, 0, 0, 0, 0, 0, \
+        0, 0                                                                                       \
+  }
 
 /* A text of a tuning. */
 typedef int32_t velo_tuning_format;

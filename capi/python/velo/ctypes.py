@@ -2057,6 +2057,8 @@ velo_tuning_plan._fields_ = [
     ("token_rearrange", c_int32),
     ("tp_x", c_int32),
     ("sequence_splits", c_int32),
+    ("sequence_parallel", c_int32),
+    ("zero", c_int32),
 ]
 velo_tuning_plan._numbers_ = ("cp_algorithm", "token_rearrange")
 velo_tuning_memory._fields_ = [
@@ -2081,6 +2083,8 @@ velo_tuning_rejection._fields_ = [
     ("token_rearrange", c_int32),
     ("tp_x", c_int32),
     ("sequence_splits", c_int32),
+    ("sequence_parallel", c_int32),
+    ("zero", c_int32),
 ]
 velo_tuning_rejection._numbers_ = ("code", "cp_algorithm", "token_rearrange")
 

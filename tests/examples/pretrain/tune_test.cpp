@@ -53,6 +53,8 @@ TEST_CASE("pretrain trains with what velo tune prints") {
        {"windows cut over 2 ranks: all_gather", "layers cut over 2 ranks: seq1f1b"}},
       {R"("tp": [2], "tp_x": [1], "cp": [1], "pp": [2], "kind": ["seq1f1b"])",
        {"matrices cut over 2 ranks, 1 by 2", "layers cut over 2 ranks: seq1f1b"}},
+      {R"("tp": [2], "cp": [1], "pp": [1], "sequence_parallel": [false], "zero": [0])",
+       {"matrices cut over 2 ranks"}},
       {R"("tp": [2], "cp": [1], "pp": [2], "kind": ["1f1b"], "tp_slices": [4])",
        {"matrices cut over 2 ranks", "layers cut over 2 ranks: 1f1b"}},
       {R"("tp": [1], "pp": [1], "cp": [1])", {}}};

@@ -248,6 +248,60 @@ TEST_CASE("a cut both ways that is the cut one way is rejected where that is a c
         texts{"1 by 0", "4 by 0", "4 by 1", "4 by 4", of_1});
 }
 
+TEST_CASE("rows and optimizer states are shared or not as a choice of the search") {
+  wanted one;
+  one.accelerators = 4;
+  one.search = R"("tp": [2], "cp": [1], "pp": [1, 2], "micro_batch": [4], "recompute": ["none"], )"
+               R"("split": ["even"], "kind": ["1f1b"], "sequence_parallel": [true, false], )"
+               R"("zero": [0, 1, 2])";
+  const tuning found = searched(one.text());
+  // With stages no ranks have the same parameters: one plan for all of zero.
+  CHECK(found.plans.size() == 2 * 3 + 2 * 1);
+  CHECK(texts_of(found, VELO_TUNING_REASON_SAME) ==
+        std::vector<std::string>{"no ranks share parameters, so zero 1 is the same as zero 0",
+                                 "no ranks share parameters, so zero 2 is the same as zero 0",
+                                 "no ranks share parameters, so zero 1 is the same as zero 0",
+                                 "no ranks share parameters, so zero 2 is the same as zero 0"});
+  for (const plan& each : found.plans) {
+    // A plan is the one of a training with the same choices.
+    wanted fixed = one;
+    const full_layout& l = each.layout;
+    fixed.training += std::string(R"(, "sequence_parallel": )") +
+                      (l.sequence_parallel == 1 ? "true" : "false") + R"(, "zero": )" +
+                      std::to_string(l.zero);
+    fixed.search = fixed.search.substr(0, fixed.search.find(R"(, "sequence_parallel")"));
+    const tuning alone = searched(fixed.text());
+    CHECK(std::count_if(alone.plans.begin(), alone.plans.end(), [&](const plan& other) {
+            return other.layout.pp == l.pp && other.step() == each.step() &&
+                   other.bytes() == each.bytes();
+          }) == 1);
+  }
+  const std::string json = write_json(found);
+  CHECK_THAT(json, Contains("\"sequence_parallel\": true, \"zero\": 0") &&
+                       Contains("\"sequence_parallel\": false, \"zero\": 2"));
+  CHECK_THAT(write_summary(found), Contains("sequence_parallel  zero"));
+  CHECK_THAT(write_summary(searched(wanted().text())), !Contains("sequence_parallel  zero"));
+}
+
+TEST_CASE("lists of rows and of ZeRO's stages are checked") {
+  const auto refused = [](const char* search, const char* more = "") {
+    wanted one;
+    one.model += more;
+    one.search = search;
+    const call_record found = thrown_by([&] { job_of(one.text()); });
+    return std::string(found.argument) + ": " + std::string(found.expected);
+  };
+  CHECK(refused(R"("zero": [3])") == "config.search.zero[0]: a whole number from 0 to 2");
+  CHECK(refused(R"("zero": [1, 1])") == "config.search.zero: each choice once");
+  CHECK(refused(R"("sequence_parallel": [true, 1])") ==
+        "config.search.sequence_parallel[1]: true or false");
+  CHECK(refused(R"("sequence_parallel": true)") ==
+        "config.search.sequence_parallel: an array of 1 to 64");
+  CHECK(refused(R"("sequence_parallel": [false])",
+                R"(, "moe": {"experts": 4, "active": 2, "hidden": 512})") ==
+        "config.search.sequence_parallel: [true] where there are experts");
+}
+
 TEST_CASE("a split has the costs of its tokens, and the keys of its sequence lie beside it") {
   const char* profile = R"({"intra_latency_us": 0, "layer_us": 0, "memory_gb_per_s": 1000000})";
   const layer_costs whole = costs_of(layout_of(1, 0), profile),
@@ -283,11 +337,12 @@ TEST_CASE("seq1f1b holds P - 1 + S splits on the first rank, and waits less than
   CHECK(best.memory[0].activations == (4 - 1 + 4) * 2 * costs.dense.kept);
   CHECK(best.memory[1].workspace == 2.0 * (1 << 30) + 2 * costs.dense.shared);
   CHECK(texts_of(found, VELO_TUNING_REASON_SEQUENCE) ==
-        std::vector<std::string>{"tp * cp * sequence_splits = 257 exceeds sequences of 256"});
+        std::vector<std::string>{"cp * sequence_splits = 257 exceeds sequences of 256"});
   // Ranks work as long as those of whole sequences.
   CHECK(best.pipeline * (1 - best.bubble) ==
         Approx(found.plans[1].pipeline * (1 - found.plans[1].bubble)));
-  CHECK_THAT(write_rejected(found), Contains("token_rearrange,tp_x,sequence_splits\n"));
+  CHECK_THAT(write_rejected(found),
+             Contains("token_rearrange,tp_x,sequence_splits,sequence_parallel,zero\n"));
 }
 
 TEST_CASE("ranks that share splits keep keys of all rows, or of all rows of their heads") {

@@ -9,7 +9,7 @@
 
 #include "examples/decoder/configuration/configuration.hpp"
 #include "tests/examples/decoder/temporary.hpp"
-#include "tools/velo/commands/tune_pretrain.hpp"
+#include "tools/velo/commands/tune/pretrain.hpp"
 
 using decoder::configuration;
 
@@ -90,8 +90,12 @@ TEST_CASE("velo tune marks the plans that pretrain takes, and no others") {
        R"("tp": [1, 3, 4, 6, 8, 12, 24], "tp_x": [0, 1, 3, 4, 6], "cp": [1, 2, 3, 4, 6],)"
        R"( "pp": [1, 2], "kind": ["1f1b", "seq1f1b"], "micro_batch": [1],)"
        R"( "recompute": ["none"], "sequence_splits": [3])"},
+      {usual_model, usual_training, 8,
+       R"("tp": [1, 2], "tp_x": [0, 1], "sequence_parallel": [false, true], "zero": [0, 1],)"
+       R"( "pp": [1, 2, 4], "kind": ["1f1b"], "micro_batch": [1])"},
       {usual_model, usual_training, 4,
-       R"("tp": [1, 2, 4], "tp_x": [0, 2], "tp_slices": [1, 2, 1024], "pp": [1], "kind": ["1f1b"])"},
+       R"("tp": [1, 2, 4], "tp_x": [0, 2], "tp_slices": [1, 2, 1024], "pp": [1],)"
+       R"( "kind": ["1f1b"])"},
       {usual_model, R"("global_batch": 8, "sequence": 64, "sequence_parallel": false)", 8,
        R"("pp": [1, 2, 8], "recompute": ["none", "norms", "full", "activation"],)"
        R"( "kind": ["1f1b"], "micro_batch": [1])"},

@@ -5,7 +5,7 @@
 // caches; launches from a norm of one row; links from all-gathers of two sizes between two ranks,
 // threads of this process. Each part repeats until its time is spent; the median counts. What is
 // not measured, memory of host and buffers, is assumed, and the profile has it to be changed.
-#include "tools/velo/commands/tune_measure.hpp"
+#include "tools/velo/commands/tune/measured_profile.hpp"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // Reads the layout and the assumptions of a tuning's JSON, which has every key with its value.
-#include "tools/velo/commands/tune_pretrain.hpp"
+#include "tools/velo/commands/tune/pretrain.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -32,6 +32,7 @@ class pretrain_plan {
   std::int64_t training(const char* name) const {
     return json_integer_value(config("training", name));
   }
+  bool shares_rows() const { return json_is_true(member(layout_, "sequence_parallel")); }
   bool trains_with(const char* name) const { return json_is_true(config("training", name)); }
   bool is(const char* name) const { return json_is_true(config("model", name)); }
   bool has(const char* name) const { return config("model", name) != nullptr; }
@@ -130,7 +131,7 @@ std::string refusal(const pretrain_plan& of) {
   if (std::string why = model_refusal(of); !why.empty()) return why;
   if (std::string missing = state_settings(of).missing; !missing.empty()) return missing;
   if (of.trains_with("fp8")) return "it trains in fp8";
-  if (of.training("zero") > 1) return "it shares gradients (zero 2)";
+  if (of.layout("zero") > 1) return "it shares gradients (zero 2)";
   return layout_refusal(of);
 }
 
@@ -172,7 +173,7 @@ void write_parallel(json_t* to, const pretrain_plan& of) {
   if (of.layout("tp_x") > 0 && of.layout("tp") > 1)
     set(to, "tp_x", of.layout("tp_x"));  // which cuts rows, too
   else if (of.layout("tp") > 1)
-    set(to, "sequence_parallel", of.trains_with("sequence_parallel"));
+    set(to, "sequence_parallel", of.shares_rows());
   if (of.layout("tp_slices") > 1) set(to, "tp_slices", of.layout("tp_slices"));
   if (of.layout("pp") == 1) return;
   set(to, "pipeline", of.word("schedule"));
@@ -211,7 +212,7 @@ std::string pretrain_config(const json_t* tuning, std::size_t plan) {
   write_parallel(section(all, "parallel"), of);
   json_t* run = section(all, "run");
   set(run, "ranks", of.ranks());
-  set(run, "zero", of.training("zero") == 1 && of.layout("dp") * of.layout("cp") > 1);
+  set(run, "zero", of.layout("zero") == 1 && of.layout("dp") * of.layout("cp") > 1);
   const std::unique_ptr<char, void (*)(void*)> written(json_dumps(all.get(), JSON_INDENT(2)),
                                                        &free);
   return std::string(written.get()) + "\n";

@@ -3,9 +3,9 @@
 #include <velo/velo.hpp>
 
 #include "tools/velo/commands.hpp"
-#include "tools/velo/commands/tune_measure.hpp"
-#include "tools/velo/commands/tune_pretrain.hpp"
-#include "tools/velo/commands/tune_trials.hpp"
+#include "tools/velo/commands/tune/measured_profile.hpp"
+#include "tools/velo/commands/tune/pretrain.hpp"
+#include "tools/velo/commands/tune/trials.hpp"
 #include "tools/velo/json.hpp"
 #include "tools/velo/messages.hpp"
 #include "tools/velo/options.hpp"

@@ -1,6 +1,6 @@
 // A trial is five steps of pretrain in a folder of its own, which goes with it. The median of all
 // steps but the first counts, by pretrain's log. Cost: the runs.
-#include "tools/velo/commands/tune_trials.hpp"
+#include "tools/velo/commands/tune/trials.hpp"
 
 #include <sys/wait.h>
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tools/velo/commands.hpp"
-#include "tools/velo/commands/tune_pretrain.hpp"
+#include "tools/velo/commands/tune/pretrain.hpp"
 #include "tools/velo/table.hpp"
 #include "tools/velo/text_file.hpp"
 
