@@ -183,8 +183,8 @@ TEST_CASE("a profile of this machine is measured in seconds, and plans are made 
   INFO(measured.out);
   REQUIRE(measured.code == 0);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));  // of a busy machine
-  CHECK(measured.out.find("velo: measuring the machine's limits (1 of 6)\n") == 0);
-  CHECK(measured.out.find("(6 of 6)\n") == measured.out.size() - 9);
+  CHECK(measured.out.find("velo: measuring the machine's limits (1 of 7)\n") == 0);
+  CHECK(measured.out.find("(7 of 7)\n") == measured.out.size() - 9);
 
   const outcome planned =
       tune(job + " --profile " + folder_of_test.at("here.json") + " --json --top 1");
@@ -195,6 +195,13 @@ TEST_CASE("a profile of this machine is measured in seconds, and plans are made 
   for (const char* rate : {"peak_tflops", "matmul_efficiency", "attention_efficiency",
                            "memory_gb_per_s", "intra_gb_per_s", "intra_latency_us", "layer_us"})
     CHECK(number_of(assumed, ("profile." + std::string(rate)).c_str()) > 0);
+  std::ifstream written(folder_of_test.at("here.json"));
+  const json profile = parsed({std::istreambuf_iterator<char>(written), {}});
+  for (const char* part : {"tp_overlap", "cp_overlap", "dp_overlap"}) {
+    REQUIRE(json_is_number(json_object_get(profile.get(), part)));
+    CHECK(number_of(profile.get(), part) >= 0);
+    CHECK(number_of(profile.get(), part) <= 1);
+  }
   CHECK(text_of(assumed, "profile.name").find("measured") != std::string::npos);
 }
 

@@ -3,8 +3,9 @@
 // The machine's limits come from `measure`; what products and attention reach of them from a layer
 // no wider than 512 and no longer than 512 rows; of memory from a norm of a matrix beyond the
 // caches; launches from a norm of one row; links from all-gathers of two sizes between two ranks,
-// threads of this process. Each part repeats until its time is spent; the median counts. What is
-// not measured, memory of host and buffers, is assumed, and the profile has it to be changed.
+// threads of this process; overlaps as overlaps.cpp says. Each part repeats until its time is
+// spent; the median counts. What is not measured, memory of host and buffers, is assumed, and the
+// profile has it to be changed.
 #include "tools/velo/commands/tune/measured_profile.hpp"
 
 #include <unistd.h>
@@ -21,13 +22,15 @@
 #include "bench/limits/machine.hpp"
 #include "tools/velo/commands.hpp"
 #include "tools/velo/commands/measure.hpp"
+#include "tools/velo/commands/tune/matrix.hpp"
+#include "tools/velo/commands/tune/overlaps.hpp"
 #include "tools/velo/json.hpp"
 
 namespace command {
 namespace {
 
 constexpr double part_seconds = 0.4;
-constexpr int parts = 6;
+constexpr int parts = 7;
 constexpr std::int64_t widest = 512, longest = 512;
 constexpr int operators_of_layer = 9;  // norms, products, rotation, attention, activation
 
@@ -97,42 +100,6 @@ layer_sizes shrunk(const std::string& config, const std::string& file) {
   made.rows = std::min(size_of(read.get(), "training", "sequence", 0, file), longest);
   made.gated = !json_is_false(member(member(read.get(), "model"), "gated"));
   made.wide = size_of(read.get(), "training", "parameter_bytes", 2, file) == 4;
-  return made;
-}
-
-// A tensor with memory, of numbers of which none is 0.
-class matrix {
- public:
-  matrix(std::vector<std::int64_t> shape, bool wide) : shape_(std::move(shape)), wide_(wide) {
-    std::size_t count = 1;
-    for (const std::int64_t one : shape_) count *= static_cast<std::size_t>(one);
-    if (wide)
-      floats_.assign(count, 0.01F);
-    else
-      halves_.assign(count, velo::bfloat16(0.01F));
-  }
-  velo::tensor_view view() {
-    const velo::sizes shape(shape_.data(), static_cast<std::int32_t>(shape_.size()));
-    return wide_ ? velo::tensor_view(floats_.data(), shape)
-                 : velo::tensor_view(halves_.data(), shape);
-  }
-
- private:
-  std::vector<std::int64_t> shape_;
-  bool wide_;
-  std::vector<float> floats_;
-  std::vector<velo::bfloat16> halves_;
-};
-
-velo::pack packed(const velo::context& context, matrix& weight, bool transposed) {
-  const velo::tensor_view from = weight.view();
-  velo_pack_desc desc = VELO_PACK_DESC_INIT;
-  desc.dtype = from.type();
-  desc.transpose = transposed;
-  desc.k = from.size(transposed ? 1 : 0);
-  desc.n = from.size(transposed ? 0 : 1);
-  velo::pack made = velo::pack::create(context, desc);
-  made.update(context.inline_stream(), from);
   return made;
 }
 
@@ -261,6 +228,18 @@ link_rate measure_link() {
   return {moved / std::max(took[1] - took[0], 1e-9), took[0]};
 }
 
+// Each of two ranks has half of the inner width, and all heads of half of the rows, or all of the
+// inner width where it is 1.
+overlap_sizes overlap_sizes_of(const layer_sizes& of) {
+  return {std::max<std::int64_t>(of.rows, 4) / 4 * 4,
+          of.hidden,
+          std::max<std::int64_t>(of.inner / 2, 1),
+          of.heads,
+          of.kv_heads,
+          of.head_dim,
+          of.wide};
+}
+
 double share(double of, double whole) {
   return std::clamp(of / whole, 0.001, 1.0);
 }
@@ -294,6 +273,8 @@ std::string measured_profile(const std::string& config, const std::string& file)
   const double launch = norm_seconds(on, layer, 1);
   say_part(6, "a link of two ranks");
   const link_rate link = measure_link();
+  say_part(7, "what two ranks hide of their exchanges");
+  const overlaps hidden = measured_overlaps(overlap_sizes_of(layer));
 
   const double ranks = static_cast<double>(here.cpus.size());
   const double bytes =
@@ -302,7 +283,7 @@ std::string measured_profile(const std::string& config, const std::string& file)
   const std::string name = here.brand + ", a rank of one thread, measured";
   const json made(json_pack(
       "{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, "
-      "s:f}",
+      "s:f, s:f, s:f, s:f}",
       "name", name.c_str(), "memory_gib", std::max(bytes / gib / ranks, 0.001), "memory_fraction",
       0.8, "workspace_gib", 0.1, "bucket_mib", 1.0, "group_mib", 1.0, "peak_tflops", peak / 1e12,
       "fp8_tflops", peak / 1e12, "matmul_efficiency", share(products, peak), "attention_efficiency",
@@ -310,7 +291,8 @@ std::string measured_profile(const std::string& config, const std::string& file)
       share(walked, memory), "per_node", static_cast<int>(ranks), "intra_gb_per_s",
       link.bytes_per_second / 1e9, "inter_gb_per_s", link.bytes_per_second / 1e9, "link_efficiency",
       1.0, "intra_latency_us", link.latency * 1e6, "inter_latency_us", link.latency * 1e6,
-      "layer_us", operators_of_layer * launch * 1e6));
+      "layer_us", operators_of_layer * launch * 1e6, "tp_overlap", hidden.tensor, "cp_overlap",
+      hidden.context, "dp_overlap", hidden.data));
   if (made == nullptr) throw std::runtime_error("no memory for the profile");
   const std::unique_ptr<char, void (*)(void*)> written(
       json_dumps(made.get(), JSON_INDENT(2) | JSON_REAL_PRECISION(4)), &free);

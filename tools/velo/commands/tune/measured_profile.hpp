@@ -7,7 +7,7 @@
 namespace command {
 
 // The profile as JSON. config: the text of a job, whose widths and element type are shrunk; file:
-// its name, for messages. Progress goes to the standard error, a line a part. Takes about five
+// its name, for messages. Progress goes to the standard error, a line a part. Takes about eight
 // seconds. Throws input_error.
 std::string measured_profile(const std::string& config, const std::string& file);
 

@@ -48,7 +48,7 @@ const char* const tune_help =
     "  --trials N           plans to run: at most so many (black: 32, more are refused; mixed: 3)\n"
     "  --measure            times a layer of the job, shrunk, and a link of two ranks on this "
     "machine,\n"
-    "                       in about five seconds, and writes a profile for --profile instead of "
+    "                       in about eight seconds, and writes a profile for --profile instead of "
     "plans;\n"
     "                       an accelerator is then a rank with one thread\n"
     "  -o FILE              instead of the standard output; checked before anything is run\n\n"
