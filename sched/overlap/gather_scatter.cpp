@@ -2,7 +2,8 @@
 // and multiplied, and the sum over another group is scattered to its ranks.
 //
 // A missing group means this rank alone, and its collective is skipped. Rows are divided along the
-// first dimension, so each rank's rows are contiguous. Intermediate buffers are in the memory of
+// first dimension, evenly or by a list, so each rank's rows are contiguous. Ranks agree on a list
+// before rows move: its hash is in the terms of the call. Intermediate buffers are in the memory of
 // the group that is served. The sliced way (slices.hpp) multiplies rows in place or from slots, and
 // sums the blocks that peers posted. The bits equal those of the separate calls. A bias is added to
 // rounded sums; without a group to sum over, to the sums of the product before they are rounded.
@@ -20,13 +21,16 @@
 namespace velo::sched {
 namespace {
 
+using core::concat;
 using core::fail;
-using core::text;
 
 struct problem : overlap_problem {
   membership gathering, scattering;
   const char* function;
-  std::int64_t x_count, y_count;  // elements of this rank
+  std::int64_t lines;                           // matrix rows of each row of the first dimension
+  std::int64_t x_count, y_rows, y_count;        // of this rank: elements, matrix rows
+  std::uint64_t gather_hash, scatter_hash;      // of the lists; 0: equal parts
+  const velo_ints *gather_rows, *scatter_rows;  // of the running call, or nullptr
   const void* x;
   void *gathered, *y;  // of the running call
   const velo_tensor *weight, *bias;
@@ -41,18 +45,32 @@ struct fields {
   bool transpose_weight;
   std::int64_t slices;
   velo_pack packed;
+  const velo_ints *gather_rows, *scatter_rows;
 };
+template <class Args>
+fields fields_of(const Args& a, const velo_tensor* const* gathered, const velo_ints* gather_rows,
+                 const velo_ints* scatter_rows) {
+  return {
+      a.x,      a.weight,    a.bias,      &a.y, gathered, a.transpose_weight != 0, a.parallel_num,
+      a.packed, gather_rows, scatter_rows};
+}
 fields fields_of(const velo_all_gather_matmul_args& a) {
-  return {a.x,     a.weight, a.bias, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num,
-          a.packed};
+  return fields_of(a, &a.gathered, a.rows, nullptr);
 }
 fields fields_of(const velo_matmul_reduce_scatter_args& a) {
-  return {a.x, a.weight, a.bias, &a.y, nullptr, a.transpose_weight != 0, a.parallel_num, a.packed};
+  return fields_of(a, nullptr, nullptr, a.rows);
 }
 fields fields_of(const velo_all_gather_matmul_reduce_scatter_args& a) {
-  return {a.x,     a.weight, a.bias, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num,
-          a.packed};
+  return fields_of(a, &a.gathered, a.gather_rows, a.scatter_rows);
 }
+
+// The names of the lists.
+template <class Args>
+constexpr bool has_two_groups = std::is_same_v<Args, velo_all_gather_matmul_reduce_scatter_args>;
+template <class Args>
+constexpr const char* gather_list = has_two_groups<Args> ? "args.gather_rows" : "args.rows";
+template <class Args>
+constexpr const char* scatter_list = has_two_groups<Args> ? "args.scatter_rows" : "args.rows";
 
 void set_members(const velo_all_gather_matmul_args& a, problem& p) {
   p.gathering = membership_in(a.group, "args.group");
@@ -70,6 +88,45 @@ void set_members(const velo_all_gather_matmul_reduce_scatter_args& a, problem& p
   p.function = "velo_all_gather_matmul_reduce_scatter";
 }
 
+// The rows of all gathering ranks, of which x has this rank's.
+std::int64_t rows_gathered(const fields& f, const membership& in, const char* list) {
+  std::int64_t all = f.x->shape[0];
+  if (f.gather_rows != nullptr) {
+    check_list(*f.gather_rows, in.size(), list);
+    if (const std::int64_t wanted = f.gather_rows->data[in.rank()]; all != wanted)
+      fail(VELO_ERR_SHAPE, "args.x.shape", concat(wanted, " rows, as ", list, " says"),
+           core::number(all));
+    return sum_of(*f.gather_rows);
+  }
+  if (__builtin_mul_overflow(all, std::int64_t{in.size()}, &all))
+    ops::refuse_sizes(f.x->ndim, f.x->shape, "args.x.shape");
+  return all;
+}
+
+// The rows of `all` whose sums this rank receives.
+std::int64_t rows_scattered(const fields& f, const membership& in, const char* list,
+                            std::int64_t all) {
+  if (f.scatter_rows != nullptr) {
+    check_list(*f.scatter_rows, in.size(), list);
+    if (const std::int64_t sum = sum_of(*f.scatter_rows); sum != all)
+      fail(VELO_ERR_ARGUMENT, list, concat("a sum of ", all, ", the rows of the product"),
+           core::number(sum));
+    return f.scatter_rows->data[in.rank()];
+  }
+  if (all % in.size() != 0)
+    fail(VELO_ERR_SHAPE, "args.x.shape",
+         concat("a first dimension that divides by ", in.size(), " ranks, or ", list),
+         core::number(all));
+  return all / in.size();
+}
+
+void set_lists(const fields& f, problem& p) {
+  p.gather_rows = f.gather_rows, p.scatter_rows = f.scatter_rows;
+}
+std::uint64_t hash_of_list(const velo_ints* list) {
+  return list == nullptr ? 0 : hash_of(*list);
+}
+
 template <class Args>
 void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
   const fields f = fields_of(a);
@@ -80,35 +137,59 @@ void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
   set_members(a, p);
   std::int64_t shape[ops::max_rank];
   std::copy(f.x->shape, f.x->shape + f.x->ndim, shape);
-  const int last = f.x->ndim - 1, ranks = p.scattering.size();
-  if (__builtin_mul_overflow(shape[0], std::int64_t{p.gathering.size()}, &shape[0]) ||
-      !ops::countable(f.x->ndim, shape))
-    ops::refuse_sizes(f.x->ndim, f.x->shape, "args.x.shape");
+  const int last = f.x->ndim - 1;
+  shape[0] = rows_gathered(f, p.gathering, gather_list<Args>);
+  if (!ops::countable(f.x->ndim, shape)) ops::refuse_sizes(f.x->ndim, f.x->shape, "args.x.shape");
   if (f.gathered != nullptr) outputs.set(*f.gathered, p.dtype, f.x->ndim, shape);
-  if (shape[0] % ranks != 0)
-    fail(VELO_ERR_SHAPE, "args.x.shape", text("a first dimension that divides by %d ranks", ranks),
-         core::number(shape[0]));
-  p.product.m *= p.gathering.size();
+  p.lines = 1;
+  for (int i = 1; i < last; ++i) p.lines *= shape[i];
+  p.product.m = shape[0] * p.lines;
   choose_slices(p, p.scattering.group != nullptr ? p.scattering : p.gathering);
-  shape[0] /= ranks;
+  shape[0] = rows_scattered(f, p.scattering, scatter_list<Args>, shape[0]);
   shape[last] = p.product.n;
   outputs.set(*f.y, p.dtype, f.x->ndim, shape);
   p.x_count = ops::numel(*f.x);
-  p.y_count = p.product.m / ranks * p.product.n;
+  p.y_rows = shape[0] * p.lines, p.y_count = p.y_rows * p.product.n;
+  p.gather_hash = hash_of_list(f.gather_rows), p.scatter_hash = hash_of_list(f.scatter_rows);
 }
 
+// With a list ranks agree on the elements of all of them.
 comm::operation gather_of(const problem& p) {
-  comm::operation what = operation_of(p, comm::collective::all_gather, p.x_count, p.function);
-  what.out_count = p.x_count * p.gathering.size();
+  const std::int64_t all = p.product.m * p.product.k;
+  comm::operation what = operation_of(p, comm::collective::all_gather,
+                                      p.gather_hash != 0 ? all : p.x_count, p.function);
+  if (p.gather_hash != 0) what.terms.require_same(p.gather_hash);
+  what.set_count(p.x_count);
+  what.out_count = all;
   return what;
 }
 
 comm::operation scatter_of(const problem& p) {
   comm::operation what =
       operation_of(p, comm::collective::reduce_scatter, p.product.m * p.product.n, p.function);
+  if (p.scatter_hash != 0) what.terms.require_same(p.scatter_hash);
   what.out_count = p.y_count;
   what.set_count(p.y_count);
   return what;
+}
+
+// Makes an operation one of slices or of posted rows, whose sizes ranks must agree on.
+void mark(comm::operation& what, std::uint64_t word) {
+  if (what.terms.counts == 0)
+    what.terms.counts = word;
+  else
+    what.terms.require_same(comm::mixed(what.terms.counts + word));
+}
+
+row_parts parts_of(const velo_ints* list, const membership& in, const problem& p) {
+  if (list == nullptr) return row_parts(p.product.m, in.size());
+  return row_parts(list->data, in.size(), p.lines);
+}
+row_parts gathered_parts(const problem& p) {
+  return parts_of(p.gather_rows, p.gathering, p);
+}
+row_parts scattered_parts(const problem& p) {
+  return parts_of(p.scatter_rows, p.scattering, p);
 }
 
 // Returns the buffer between two parts: the caller's if there is one, else memory of the group.
@@ -141,8 +222,7 @@ void add_bias_to_sums(const problem& p, overlap_kernel::way how, core::execution
   if (p.bias == nullptr) return;
   in_turn(on, [&](core::execution& turn) {
     const core::scratch_scope scope(turn.scratch);
-    add_bias(p.product, ops::widened(*p.bias, turn),
-             {p.y, p.product.m / p.scattering.size(), p.product.n}, how, turn);
+    add_bias(p.product, ops::widened(*p.bias, turn), {p.y, p.y_rows, p.product.n}, how, turn);
   });
 }
 
@@ -150,11 +230,11 @@ void add_bias_to_sums(const problem& p, overlap_kernel::way how, core::execution
 // gather_cut: how posted rows are cut.
 cut scatter_cut(const problem& p) {
   const int ranks = p.scattering.size();
-  return cut({p.product.m / ranks, p.product.n, p.dtype.bits / 8, ranks - 1, false, p.slices},
+  return cut({scattered_parts(p).most(), p.product.n, p.dtype.bits / 8, ranks - 1, false, p.slices},
              p.scattering.group->relay_slot_bytes());
 }
 cut gather_cut(const problem& p) {
-  return cut({p.product.m / p.gathering.size(), p.product.k, p.dtype.bits / 8, 1, true, p.slices},
+  return cut({gathered_parts(p).most(), p.product.k, p.dtype.bits / 8, 1, true, p.slices},
              p.gathering.group->relay_slot_bytes());
 }
 
@@ -170,10 +250,10 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
         weight.set(p.product);
         if (how == overlap_kernel::way::sliced) {
           const cut in = scatter_cut(p);
-          what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
+          mark(what, in.signature(sliced_product::panel(p.product, on.isa)));
           const auto relay = link.begin_relay(what, on);
           p.product.c = p.y;
-          const row_parts parts(p.product.m, p.scattering.size());
+          const row_parts parts = scattered_parts(p);
           slicing s{p.product,           what, *relay, on, scratch, p.scattering.group->rank(),
                     p.scattering.size(), in,   parts};
           if (p.bias != nullptr) s.bias = ops::widened(*p.bias, scratch);
@@ -182,6 +262,7 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
         p.product.c = buffer_for(p.product.m * p.product.n, nullptr, p, scratch);
         multiply_all(p, how, on);
         what.in = p.product.c;
+        what.in_blocks = listed_blocks(scattered_parts(p), p.product.n);
         what.out = p.y;
         link.run(what, on);
         add_bias_to_sums(p, how, on);
@@ -198,7 +279,7 @@ void drop(const problem& p) noexcept {
 }
 
 row_source one_matrix(const problem& p) {
-  return {&p.product.a, p.product.m, nullptr};
+  return {&p.product.a, {p.product.m, 1}};
 }
 
 // Runs the part of a call in the gathering group; `then` continues with the rows.
@@ -206,6 +287,7 @@ using continuation = std::function<void(const row_source&)>;
 void gather(problem& p, comm::operation& what, comm::transport& link, core::arena& scratch,
             core::execution& on, const continuation& then) {
   what.out = buffer_for(what.out_count, p.gathered, p, scratch);
+  what.out_blocks = listed_blocks(gathered_parts(p), p.product.k);
   link.run(what, on);
   p.product.a = what.out;
   then(one_matrix(p));
@@ -214,25 +296,29 @@ void gather(problem& p, comm::operation& what, comm::transport& link, core::aren
 void gather_and_multiply(problem& p, comm::operation& what, comm::transport& link,
                          core::arena& scratch, core::execution& on) {
   const cut in = gather_cut(p);
-  what.terms.counts = in.signature();
+  mark(what, in.signature());
   const auto relay = link.begin_relay(what, on);
   const weight_source weight = source_of(p, overlap_kernel::way::sliced, on);
   weight.set(p.product);
   p.product.c = p.y;
   if (p.bias != nullptr) p.product.epilogue.bias = ops::widened(*p.bias, scratch);
-  const row_parts parts(p.product.m, p.gathering.size());
+  const row_parts parts = gathered_parts(p);
   gather_in_slices({p.product, what, *relay, on, scratch, p.gathering.group->rank(),
                     p.gathering.size(), in, parts},
                    static_cast<char*>(p.gathered));
 }
 
+std::int64_t row_bytes(const problem& p) {
+  return p.product.k * (p.dtype.bits / 8);
+}
+
 void post_rows(const problem& p, comm::operation& what, comm::transport& link, core::execution& on,
                const continuation& then) {
-  what.terms.counts = 1;  // differs from a plain gather and from slices
+  mark(what, 1);  // differs from a plain gather and from slices
   const auto relay = link.begin_relay(what, on);
-  posted_rows posted(what, *relay, on, p.gathering.group->rank(), p.gathering.size());
+  posted_rows posted(what, *relay, on, p.gathering.group->rank(), gathered_parts(p), row_bytes(p));
   if (p.gathered != nullptr) posted.keep(p.gathered);
-  then(posted.rows(p.product.m / p.gathering.size()));
+  then(posted.rows());
   posted.end();
 }
 
@@ -241,8 +327,8 @@ void gather_and_continue(problem& p, overlap_kernel::way how, core::execution& o
   comm::operation what = gather_of(p);
   what.in = p.x;
   const bool sliced = how == overlap_kernel::way::sliced;
-  const bool posts =
-      sliced && posted_rows::fit(what.in_bytes(), p.gathering.group->relay_slot_bytes());
+  const bool posts = sliced && posted_rows::fit(gathered_parts(p).most() * row_bytes(p),
+                                                p.gathering.group->relay_slot_bytes());
   p.scattering.ticket.begun = false;  // begins when it is served, within the gathering's time
   bool gathered = false;
   const auto then = [&](const row_source& rows) {
@@ -276,6 +362,7 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
   p.weight = f.weight, p.packed = f.packed;
   p.y = ops::data<void>(*f.y);
   p.bias = f.bias;
+  set_lists(f, p);
   p.gathered = f.gathered == nullptr ? nullptr : ops::data<void>(*f.gathered);
   if (p.gathering.group != nullptr) return gather_and_continue(p, kernel.how, on);
   if (p.gathered != nullptr && p.x_count > 0)
@@ -284,8 +371,10 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
 }
 
 template <class Args>
-const char* reject(const Args&, const problem& p, const ops::kernel_entry& kernel) {
+const char* reject(const Args& a, const problem& inferred, const ops::kernel_entry& kernel) {
   if (!is_sliced(kernel)) return nullptr;
+  problem p = inferred;
+  set_lists(fields_of(a), p);
   const bool scatters = p.scattering.group != nullptr;
   const char* why = why_not_sliced(scatters ? p.scattering : p.gathering, p);
   if (why != nullptr) return why;
@@ -296,7 +385,7 @@ const char* reject(const Args&, const problem& p, const ops::kernel_entry& kerne
 // the same order in both.
 template <class Args>
 void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
-  constexpr bool both = std::is_same_v<Args, velo_all_gather_matmul_reduce_scatter_args>;
+  constexpr bool both = has_two_groups<Args>;
   struct named {
     membership* in;
     const char* argument;

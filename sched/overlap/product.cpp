@@ -69,6 +69,13 @@ overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool
   return all;
 }
 
+comm::blocks blocks_of(const row_parts& parts, std::int64_t width) {
+  comm::blocks all;
+  for (int r = 0; r < parts.ranks(); ++r)
+    all.push_back({parts.of(r).begin * width, parts.of(r).count * width});
+  return all;
+}
+
 slice_choice choose_slices(const membership& in, std::int64_t slices, std::int64_t rows,
                            std::int64_t depth, std::int64_t columns) {
   if (in.group == nullptr) return {core::overlap_mode::automatic, slices};
@@ -168,8 +175,8 @@ int sliced_product::panel(const ops::gemm_problem& problem, core::isa isa) {
 
 void sliced_product::multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
                               const ops::overlapped_copy& copies, core::execution& turn) const {
-  assert(of.row / a.rows_each ==
-         (of.row + of.rows - 1) / a.rows_each);  // one matrix: the copy overlaps one product
+  assert(a.parts.rank_of(of.row) ==
+         a.parts.rank_of(of.row + of.rows - 1));  // one matrix: the copy overlaps one product
   ops::gemm_problem slice = problem_;
   if (copies.count > 0) slice.epilogue.copies = &copies;
   slice.c = c;
@@ -213,10 +220,11 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
   std::optional<comm::relay::tensor_access> access;
   if (a.relay != nullptr) access.emplace(*a.relay);
   for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {
-    const std::int64_t index = row / a.rows_each, first = row % a.rows_each;
-    slice.m = std::min(a.rows_each - first, of.row + of.rows - row);
+    const int index = a.parts.rank_of(row);
+    const row_range part = a.parts.of(index);
+    slice.m = std::min(part.end(), of.row + of.rows) - row;
     slice.a = static_cast<const char*>(a.matrices[core::at(index)]) +
-              first * slice.lda * ops::element_bytes(slice.type);
+              (row - part.begin) * slice.lda * ops::element_bytes(slice.type);
     const core::scratch_scope scope(turn.scratch);
     void* own = turn.scratch.take(ops::gemm_scratch_bytes(slice, turn.threads.threads(), turn.isa));
     ops::gemm(slice, turn.threads, own, turn.isa);

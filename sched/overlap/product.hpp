@@ -13,6 +13,7 @@
 #include "ops/gemm/overlapped_copy.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
+#include "sched/overlap/row_parts.hpp"
 
 namespace velo::sched {
 
@@ -28,6 +29,7 @@ struct membership {
   comm::group::ticket ticket;
 
   int size() const { return group == nullptr ? 1 : group->size(); }
+  int rank() const { return group == nullptr ? 0 : group->rank(); }
 };
 membership membership_in(velo_group group, const char* argument);  // throws HANDLE
 // argument: "args.group". Both throw ARGUMENT for a group of another context, enter_group also what
@@ -45,6 +47,13 @@ struct overlap_problem {
 };
 overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
                            std::int64_t slices);
+
+// The elements of each rank in rows of `width`. Listed: none where the parts have no list, since an
+// operation without blocks has equal ones.
+comm::blocks blocks_of(const row_parts& parts, std::int64_t width);
+inline comm::blocks listed_blocks(const row_parts& parts, std::int64_t width) {
+  return parts.is_listed() ? blocks_of(parts, width) : comm::blocks();
+}
 
 // Completes a call's number of slices by the settings of the group's context, for a product of
 // rows x depth by depth x columns. Settings are read here alone, so that a call has one number.
@@ -107,11 +116,11 @@ struct block {
   std::int64_t row, rows, column, columns;  // column: a multiple of 96
 };
 
-// The left operand of a product: several matrices with the same number of rows, one after the
-// other.
+// The left operand of a product: several matrices, one after the other, whose rows are parts of
+// all rows.
 struct row_source {
   const void* const* matrices;
-  std::int64_t rows_each;
+  row_parts parts;
   comm::relay* relay = nullptr;  // set if the matrices may be tensors of its ranks
 };
 

@@ -303,7 +303,7 @@ class gathered_slices {
     in_turn(s_.on, [&](core::execution& turn) {
       const comm::relay::tensor_access access(s_.link);
       const void* const matrix = rows;
-      product_.multiply({0, of.rows, 0, s_.product.n}, {&matrix, of.rows, nullptr},
+      product_.multiply({0, of.rows, 0, s_.product.n}, {&matrix, {of.rows, 1}},
                         at_row(s_.product.c, of.row, y_row_), s_.product.ldc, copies, turn);
     });
   }
@@ -315,27 +315,6 @@ class gathered_slices {
 };
 
 }  // namespace
-
-row_parts::row_parts(const std::int64_t* list, int ranks, std::int64_t unit)
-    : ranks_(ranks), unit_(unit), list_(list) {
-  for (int r = 0; r < ranks; ++r) rows_ += list[r] * unit;
-}
-
-row_range row_parts::of(int rank) const {
-  if (list_ == nullptr) {
-    const std::int64_t begin = std::min(rank * each_, rows_);
-    return {begin, std::min(each_, rows_ - begin)};
-  }
-  std::int64_t before = 0;
-  for (int r = 0; r < rank; ++r) before += list_[r];
-  return {before * unit_, list_[rank] * unit_};
-}
-
-std::int64_t row_parts::most() const {
-  std::int64_t most = 0;
-  for (int r = 0; r < ranks_; ++r) most = std::max(most, of(r).count);
-  return most;
-}
 
 cut::cut(const terms& of, std::int64_t room) : of_(of) {
   const std::int64_t all = std::max<std::int64_t>(of.rows, 1);
@@ -360,8 +339,8 @@ block cut::at(std::int64_t number) const {
 }
 
 posted_rows::posted_rows(const comm::operation& what, comm::relay& link, core::execution& on,
-                         int rank, int ranks)
-    : what_(what), link_(link), on_(on) {
+                         int rank, const row_parts& parts, std::int64_t row)
+    : link_(link), on_(on), parts_(parts), row_(row) {
   link.wait_slot();
   if (link.peer_tensor(rank) == nullptr)
     in_turn(on, [&](core::execution& turn) {
@@ -369,7 +348,7 @@ posted_rows::posted_rows(const comm::operation& what, comm::relay& link, core::e
     });
   link.post();
   link.wait_piece();
-  for (int r = 0; r < ranks; ++r) {
+  for (int r = 0; r < parts.ranks(); ++r) {
     const void* rows = link.peer_tensor(r);
     of_.push_back(rows != nullptr ? rows : link.piece(r));
   }
@@ -377,10 +356,10 @@ posted_rows::posted_rows(const comm::operation& what, comm::relay& link, core::e
 
 void posted_rows::keep(void* all) const {
   in_turn(on_, [&](core::execution& turn) {
-    for (std::size_t r = 0; r < of_.size(); ++r) {
+    for (int r = 0; r < parts_.ranks(); ++r) {
+      const row_range part = parts_.of(r);
       const comm::relay::tensor_access access(link_);
-      copy_bytes(of_[r], static_cast<char*>(all) + static_cast<std::int64_t>(r) * what_.in_bytes(),
-                 what_.in_bytes(), turn);
+      copy_bytes(of_[core::at(r)], at_row(all, part.begin, row_), part.count * row_, turn);
     }
   });
 }
@@ -392,7 +371,7 @@ void posted_rows::end() {
 }
 
 void all_reduce_in_slices(const slicing& s) {
-  const row_source x{&s.product.a, s.product.m, nullptr};
+  const row_source x{&s.product.a, {s.product.m, 1}};
   summed_slices slices(s, x, 0);
   s.link.wait_slot();
   const bool copies_out = s.link.peer_tensor(s.rank) != nullptr;

@@ -15,6 +15,7 @@
 
 #include "core/round_up.hpp"
 #include "sched/overlap/product.hpp"
+#include "sched/overlap/row_parts.hpp"
 
 namespace velo::sched {
 
@@ -50,32 +51,6 @@ class cut {
   bool pays_ = true;
 };
 
-// Some rows of a matrix.
-struct row_range {
-  std::int64_t begin, count;
-};
-
-// How the rows of a matrix are divided among ranks, one rank's after another's.
-class row_parts {
- public:
-  // As many rows for each rank; the last ranks may have fewer.
-  row_parts(std::int64_t rows, int ranks)
-      : rows_(rows), ranks_(ranks), each_(core::ceil_div(rows, ranks)) {}
-  // By a list, in units of `unit` rows.
-  row_parts(const std::int64_t* list, int ranks, std::int64_t unit);
-
-  row_range of(int rank) const;
-  std::int64_t most() const;  // rows of the rank that has the most
-  std::int64_t rows() const { return rows_; }
-  bool is_listed() const { return list_ != nullptr; }
-
- private:
-  std::int64_t rows_ = 0;
-  int ranks_;
-  std::int64_t each_ = 0, unit_ = 1;
-  const std::int64_t* list_ = nullptr;
-};
-
 // The arguments that the three loops share.
 struct slicing {
   const ops::gemm_problem& product;  // the whole product; c: this rank's result
@@ -101,20 +76,22 @@ struct slicing {
 // from the relay's slots, each of which must then hold all rows of a rank.
 class posted_rows {
  public:
-  static bool fit(std::int64_t bytes_of_rank, std::int64_t room) {
-    return room > 0 && bytes_of_rank <= comm::relay::slots * room;
+  static bool fit(std::int64_t most_bytes, std::int64_t room) {  // of any rank
+    return room > 0 && most_bytes <= comm::relay::slots * room;
   }
+  // what.in: this rank's rows. row: bytes of one.
   posted_rows(const comm::operation& what, comm::relay& link, core::execution& on, int rank,
-              int ranks);  // what.in: this rank's rows
+              const row_parts& parts, std::int64_t row);
 
-  row_source rows(std::int64_t of_rank) const { return {of_.data(), of_rank, &link_}; }
+  row_source rows() const { return {of_.data(), parts_, &link_}; }
   void keep(void* all) const;  // copies all rows
   void end();                  // after the last read
 
  private:
-  const comm::operation& what_;
   comm::relay& link_;
   core::execution& on_;
+  const row_parts parts_;
+  const std::int64_t row_;
   std::vector<const void*> of_;
 };
 

@@ -122,11 +122,11 @@ typedef struct velo_matmul_reduce_scatter_args {
   uint32_t reserved;         /* 0 */
   velo_group group;          /* in, or NULL: the ranks, of the stream's context; NULL: this one
                               * alone */
-  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [s, .., k]; s divides by the
-                              * ranks */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [S, .., k]; S divides by the
+                              * ranks, or is the sum of rows */
   const velo_tensor* weight; /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
                               * transpose_weight; dtype of x */
-  const velo_tensor* y;      /* out: [s / ranks, .., n], dtype of x */
+  const velo_tensor* y;      /* out: [S / ranks, .., n], or this rank's of rows, dtype of x */
   int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
   int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
                               * chosen, 1 none, else at least so many, where there are as many
@@ -136,16 +136,18 @@ typedef struct velo_matmul_reduce_scatter_args {
                               * give the same; NULL = 0 */
   velo_pack packed;          /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
                               * each call packs anew */
+  const velo_ints* rows;     /* in, or NULL: [ranks]: rows of y of each rank, the same list on
+                              * all; some may be 0; NULL: as many on each */
 } velo_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = part_rank(sum_ranks(x @ op(weight))) + bias`.
  * A linear layer whose weight is cut along its inputs, with sequence parallelism: the rows of the
- * sum are divided among the ranks along the first dimension. Each rank's product is rounded to the
- * dtype of x, then the sum.
+ * sum are divided among the ranks along the first dimension, evenly or by rows. Each rank's product
+ * is rounded to the dtype of x, then the sum.
  * Its gradient: all_gather_matmul of dy and weight with the other transpose_weight, whose gathered
  * dy matmul_add_fp32 takes for the weight.
  *
@@ -171,7 +173,7 @@ typedef struct velo_all_gather_matmul_args {
   const velo_tensor* x;        /* in; float32 | bfloat16 | float16: [s, .., k] */
   const velo_tensor* weight;   /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
                                 * transpose_weight; dtype of x */
-  const velo_tensor* y;        /* out: [ranks * s, .., n], dtype of x */
+  const velo_tensor* y;        /* out: [S, .., n], dtype of x; S = ranks * s, or the sum of rows */
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
                                 * dimension: what the gradient to weight needs */
   int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
@@ -182,11 +184,13 @@ typedef struct velo_all_gather_matmul_args {
                                 * float32 or the dtype of x; NULL = 0 */
   velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
                                 * each call packs anew */
+  const velo_ints* rows;       /* in, or NULL: [ranks]: s of each rank, the same list on all;
+                                * some may be 0; NULL: as many on each */
 } velo_all_gather_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = gather_ranks(x) @ op(weight) + bias`.
  * A linear layer whose weight is cut along its outputs, with sequence parallelism: the rows of all
@@ -209,32 +213,40 @@ VELO_API velo_status velo_all_gather_matmul(velo_stream stream,
 /* ---- all_gather_matmul_reduce_scatter -------------------------------------------------------- */
 
 typedef struct velo_all_gather_matmul_reduce_scatter_args {
-  uint32_t struct_size;        /* sizeof(velo_all_gather_matmul_reduce_scatter_args) */
-  uint32_t reserved;           /* 0 */
-  velo_group gather_group;     /* in, or NULL: the ranks whose x is gathered, of the stream's
-                                * context; NULL: this one alone */
-  velo_group scatter_group;    /* in, or NULL: the ranks whose products are summed and divided,
-                                * another group; NULL: this one alone */
-  const velo_tensor* x;        /* in; float32 | bfloat16 | float16: [s, .., k] */
-  const velo_tensor* weight;   /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
-                                * transpose_weight; dtype of x */
-  const velo_tensor* y;        /* out: [gathering ranks * s / summing ranks, .., n], dtype of x */
-  const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
-                                * dimension: what the gradient to weight needs */
-  int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices or
-                                * chosen, 1 none, else at least so many, where there are as many
-                                * rows; the same on all ranks; MindSpeed's coc-parallel-num */
-  const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n] or [1, n],
-                                * float32 or the dtype of x; added to the rounded sum, once, so
-                                * ranks of scatter_group give the same; NULL = 0 */
-  velo_pack packed;            /* in, or NULL: a pack of op(weight), [k, n], beside weight; NULL:
-                                * each call packs anew */
+  uint32_t struct_size;          /* sizeof(velo_all_gather_matmul_reduce_scatter_args) */
+  uint32_t reserved;             /* 0 */
+  velo_group gather_group;       /* in, or NULL: the ranks whose x is gathered, of the stream's
+                                  * context; NULL: this one alone */
+  velo_group scatter_group;      /* in, or NULL: the ranks whose products are summed and divided,
+                                  * another group; NULL: this one alone */
+  const velo_tensor* x;          /* in; float32 | bfloat16 | float16: [s, .., k] */
+  const velo_tensor* weight;     /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
+                                  * transpose_weight; dtype of x */
+  const velo_tensor* y;          /* out: [S / summing ranks, .., n], or this rank's of
+                                  * scatter_rows, dtype of x; S = gathering ranks * s, or the sum
+                                  * of gather_rows */
+  const velo_tensor* gathered;   /* out, or NULL: x of all ranks, in their order along the first
+                                  * dimension: what the gradient to weight needs */
+  int64_t transpose_weight;      /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  int64_t parallel_num;          /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices
+                                  * or chosen, 1 none, else at least so many, where there are as
+                                  * many rows; the same on all ranks; MindSpeed's
+                                  * coc-parallel-num */
+  const velo_tensor* bias;       /* in, or NULL; float32 | bfloat16 | float16: [n] or [1, n],
+                                  * float32 or the dtype of x; added to the rounded sum, once, so
+                                  * ranks of scatter_group give the same; NULL = 0 */
+  velo_pack packed;              /* in, or NULL: a pack of op(weight), [k, n], beside weight;
+                                  * NULL: each call packs anew */
+  const velo_ints* gather_rows;  /* in, or NULL: [gathering ranks]: s of each rank, the same list
+                                  * on all of gather_group; some may be 0; NULL: as many on each */
+  const velo_ints* scatter_rows; /* in, or NULL: [summing ranks]: rows of y of each rank, the
+                                  * same list on all of scatter_group, with the sum S; some may
+                                  * be 0; NULL: as many on each */
 } velo_all_gather_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight))) + bias`.
  * A linear layer whose weight is cut in both ways (2D tensor parallelism): rows are gathered over

@@ -3362,13 +3362,14 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
-        ("x", POINTER(velo_tensor)),  # [s, .., k]; s divides by the ranks
+        ("x", POINTER(velo_tensor)),  # [S, .., k]; S divides by the ranks, or is the sum of rows
         ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
-        ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
+        ("y", POINTER(velo_tensor)),  # [S / ranks, .., n], or this rank's of rows, dtype of x
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n] or [1, n], float32 or the dtype of x; added to the rounded sum, once, so all ranks give the same; NULL = 0
         ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
+        ("rows", POINTER(velo_ints)),  # [ranks]: rows of y of each rank, the same list on all; some may be 0; NULL: as many on each
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3381,12 +3382,13 @@ class velo_all_gather_matmul_args(Sized):
         ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
         ("x", POINTER(velo_tensor)),  # [s, .., k]
         ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
-        ("y", POINTER(velo_tensor)),  # [ranks * s, .., n], dtype of x
+        ("y", POINTER(velo_tensor)),  # [S, .., n], dtype of x; S = ranks * s, or the sum of rows
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n] or [1, n], float32 or the dtype of x; NULL = 0
         ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
+        ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all; some may be 0; NULL: as many on each
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3400,12 +3402,14 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("scatter_group", velo_group),  # the ranks whose products are summed and divided, another group; NULL: this one alone
         ("x", POINTER(velo_tensor)),  # [s, .., k]
         ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
-        ("y", POINTER(velo_tensor)),  # [gathering ranks * s / summing ranks, .., n], dtype of x
+        ("y", POINTER(velo_tensor)),  # [S / summing ranks, .., n], or this rank's of scatter_rows, dtype of x; S = gathering ranks * s, or the sum of gather_rows
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 by overlap.slices or chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
         ("bias", POINTER(velo_tensor)),  # [n] or [1, n], float32 or the dtype of x; added to the rounded sum, once, so ranks of scatter_group give the same; NULL = 0
         ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
+        ("gather_rows", POINTER(velo_ints)),  # [gathering ranks]: s of each rank, the same list on all of gather_group; some may be 0; NULL: as many on each
+        ("scatter_rows", POINTER(velo_ints)),  # [summing ranks]: rows of y of each rank, the same list on all of scatter_group, with the sum S; some may be 0; NULL: as many on each
     ]
     _numbers_ = ("parallel_num",)
 

@@ -2716,11 +2716,11 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
 
   // the ranks, of the stream's context; NULL: this one alone
   self& group(velo_group value) { return base::group = value, *this; }
-  // [s, .., k]; s divides by the ranks
+  // [S, .., k]; S divides by the ranks, or is the sum of rows
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // [k, n], or [n, k] with transpose_weight; dtype of x
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
-  // [s / ranks, .., n], dtype of x
+  // [S / ranks, .., n], or this rank's of rows, dtype of x
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // 1 when weight is stored [n, k]
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
@@ -2733,6 +2733,9 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
+  // [ranks]: rows of y of each rank, the same list on all; some may be 0; NULL: as many on each
+  self& rows(const velo_ints& value) { return base::rows = &value, *this; }
+  self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
 };
 
 inline outcome<> matmul_reduce_scatter(stream_ref stream, const matmul_reduce_scatter_args& args) {
@@ -2752,7 +2755,7 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // [k, n], or [n, k] with transpose_weight; dtype of x
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
-  // [ranks * s, .., n], dtype of x
+  // [S, .., n], dtype of x; S = ranks * s, or the sum of rows
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // x of all ranks, in their order along the first dimension: what the gradient to weight needs
   self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
@@ -2767,6 +2770,9 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
+  // [ranks]: s of each rank, the same list on all; some may be 0; NULL: as many on each
+  self& rows(const velo_ints& value) { return base::rows = &value, *this; }
+  self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
 };
 
 inline outcome<> all_gather_matmul(stream_ref stream, const all_gather_matmul_args& args) {
@@ -2788,7 +2794,8 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // [k, n], or [n, k] with transpose_weight; dtype of x
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
-  // [gathering ranks * s / summing ranks, .., n], dtype of x
+  // [S / summing ranks, .., n], or this rank's of scatter_rows, dtype of x; S = gathering ranks *
+  // s, or the sum of gather_rows
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // x of all ranks, in their order along the first dimension: what the gradient to weight needs
   self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
@@ -2804,6 +2811,14 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
+  // [gathering ranks]: s of each rank, the same list on all of gather_group; some may be 0; NULL:
+  // as many on each
+  self& gather_rows(const velo_ints& value) { return base::gather_rows = &value, *this; }
+  self& gather_rows(std::nullptr_t) { return base::gather_rows = nullptr, *this; }
+  // [summing ranks]: rows of y of each rank, the same list on all of scatter_group, with the sum S;
+  // some may be 0; NULL: as many on each
+  self& scatter_rows(const velo_ints& value) { return base::scatter_rows = &value, *this; }
+  self& scatter_rows(std::nullptr_t) { return base::scatter_rows = nullptr, *this; }
 };
 
 inline outcome<> all_gather_matmul_reduce_scatter(

@@ -35,7 +35,9 @@ class shared_call {
 velo::all_gather_matmul_reduce_scatter_args crossed(const linear::crossed_groups& over) {
   return velo::all_gather_matmul_reduce_scatter_args()
       .gather_group(over.gather)
-      .scatter_group(over.sum);
+      .scatter_group(over.sum)
+      .gather_rows(over.gather_rows)
+      .scatter_rows(over.sum_rows);
 }
 
 }  // namespace

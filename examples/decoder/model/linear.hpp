@@ -49,9 +49,10 @@ class linear {
                            const gradient_rows& of) const;
 
   // One that is cut both ways: rows are gathered over a group, and the products are summed over
-  // another, each rank of which gets as many rows of the sum. A group of one rank may be nullptr.
+  // another. A group of one rank may be nullptr.
   struct crossed_groups {
     velo_group gather, sum;
+    velo_ints gather_rows, sum_rows;  // of each rank
   };
   // x: rows of this rank, of those gathered; y: rows of this rank, of the sum.
   void forward_cut_both(const velo::stream_ref& stream, const crossed_groups& over,

@@ -67,7 +67,7 @@ void model::shared_loss_backward(const pass& now, const activations& of, double 
 buffer model::head_backward(const pass& now, activations& of, double scale, bool deferred) {
   loss_backward(now, of, scale);
   of.lse = {};
-  const bool both = !deferred && (is_cut_one_way(now) || is_cut_evenly(now));
+  const bool both = !deferred && (is_cut_one_way(now) || is_cut_both_ways(now));
   if (!deferred && !both) head_gradient(now, of);
   buffer through =
       memory_.take(now.room_of_rows() * part_.hidden * (type_.bits / 8), VELO_PURPOSE_WORKSPACE);

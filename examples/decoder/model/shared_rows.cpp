@@ -1,22 +1,22 @@
 // The products of matrices that tensor ranks share, each with the collective beside it.
 //
 // A matrix that is cut one way: column_parallel_linear and row_parallel_linear. One that is cut
-// both ways into even parts: all_gather_matmul_reduce_scatter, with its groups exchanged on the way
-// back. One whose parts are uneven, or a rank alone: a product between the classes of
-// shared_rows.hpp, which do nothing where nothing is cut.
+// both ways: all_gather_matmul_reduce_scatter, with its groups exchanged on the way back. A rank
+// alone: a product between the classes of shared_rows.hpp, which do nothing where nothing is cut.
 #include "examples/decoder/model/shared_rows.hpp"
-
-#include <algorithm>
 
 namespace decoder {
 namespace {
 
 // Rows of the stream are gathered, and the products are summed between two matrices; or back.
 linear::crossed_groups from_stream(const pass& now) {
-  return {now.parallel.tensor.group(), now.parallel.hidden.group()};
+  const model_parallel& all = now.parallel;
+  return {all.tensor.group(), all.hidden.group(), all.tensor.row_counts(now.batch.all_tokens()),
+          all.hidden.row_counts(now.along_y(), now.batch.sequences)};
 }
 linear::crossed_groups to_stream(const pass& now) {
-  return {now.parallel.hidden.group(), now.parallel.tensor.group()};
+  const linear::crossed_groups back = from_stream(now);
+  return {back.sum, back.gather, back.sum_rows, back.gather_rows};
 }
 
 // The rows `dy` of all ranks that a product gathers, if a weight's gradient needs them: its own
@@ -42,21 +42,11 @@ void free_spent(buffer* spent) {
 
 }  // namespace
 
-bool is_cut_evenly(const pass& now) {
-  if (now.parallel.hidden.is_alone() || now.documents != nullptr || now.split != nullptr)
-    return false;
-  const sequence_share& share = now.share();
-  const std::int64_t first = share.along_y.front().count();
-  return now.parallel.tensor.divides(share.all_rows()) &&
-         std::all_of(share.along_y.begin(), share.along_y.end(),
-                     [&](const held_rows& each) { return each.count() == first; });
-}
-
 void project(const pass& now, const linear& matrix, const velo::tensor_view& x,
              const velo::tensor_view& y) {
   if (is_cut_one_way(now) && now.parallel.tensor.cuts_rows())
     return matrix.forward_cut_outputs(now.stream, now.parallel.tensor, x, y);
-  if (is_cut_evenly(now)) return matrix.forward_cut_both(now.stream, from_stream(now), x, y);
+  if (is_cut_both_ways(now)) return matrix.forward_cut_both(now.stream, from_stream(now), x, y);
   const all_rows all(now, x);
   const summed_between products(now, y);
   matrix.forward(now.stream, all.view(), products.view());
@@ -66,7 +56,7 @@ void project(const pass& now, const linear& matrix, const velo::tensor_view& x,
 void return_to_stream(const pass& now, const linear& matrix, const velo::tensor_view& x,
                       const velo::tensor_view& y) {
   if (is_cut_one_way(now)) return matrix.forward_cut_inputs(now.stream, now.parallel.tensor, x, y);
-  if (is_cut_evenly(now)) return matrix.forward_cut_both(now.stream, to_stream(now), x, y);
+  if (is_cut_both_ways(now)) return matrix.forward_cut_both(now.stream, to_stream(now), x, y);
   const all_between all(now, x);
   const summed_rows products(now, y);
   matrix.forward(now.stream, all.view(), products.view());
@@ -81,7 +71,7 @@ void project_backward(const pass& now, const linear& matrix, const linear_rows& 
     if (!deferred) free_spent(spent);
     return;
   }
-  if (is_cut_evenly(now)) {
+  if (is_cut_both_ways(now)) {
     const gathered_rows dy(now, of.dy, true, !deferred);
     matrix.input_gradient_cut_both(now.stream, to_stream(now), of.dy, of.dx, dy.result());
     if (deferred) return;
@@ -114,7 +104,7 @@ buffer return_backward(const pass& now, const linear& matrix, const velo::tensor
     if (!deferred) free_spent(spent);
     return dx;
   }
-  if (is_cut_evenly(now)) {
+  if (is_cut_both_ways(now)) {
     buffer dx = make_dx();
     const gathered_rows all(now, dy, !now.parallel.tensor.is_alone(), !deferred);
     matrix.input_gradient_cut_both(now.stream, from_stream(now), dy, view(dx), all.result());

@@ -19,9 +19,9 @@ namespace decoder {
 inline bool is_cut_one_way(const pass& now) {
   return now.parallel.hidden.is_alone() && !now.parallel.tensor.is_alone();
 }
-// Whether matrices are cut both ways and all ranks along y, and all along x, have as many rows.
-// The answer is the same in all passes of a run, so that a dry run takes the memory of the others.
-bool is_cut_evenly(const pass& now);
+inline bool is_cut_both_ways(const pass& now) {
+  return !now.parallel.hidden.is_alone();
+}
 
 // A tensor in `memory` for the rows of all tensor ranks, [all tokens, width], of which `own` has
 // this rank's.

@@ -10,6 +10,11 @@ const std::int64_t* hidden_parallel::counts(const std::vector<held_rows>& parts,
   return counts_.data();
 }
 
+velo_ints hidden_parallel::row_counts(const std::vector<held_rows>& parts,
+                                      std::int64_t sequences) const {
+  return {counts(parts, sequences, 1), static_cast<std::int64_t>(parts.size())};
+}
+
 void hidden_parallel::gather(const velo::stream_ref& stream, const velo::tensor_view& own,
                              const std::vector<held_rows>& parts, std::int64_t sequences,
                              const velo::tensor_view& all) const {

@@ -23,8 +23,7 @@
 // This class has the ranks along y; those along x are tensor_parallel's, with rows cut. In one
 // dimension X is tp, and the only rank along y sends nothing. Cost of a first matrix: a gather of R
 // rows over X ranks and a sum of R rows over Y ranks; of a second one the other way round.
-// velo::all_gather_matmul_reduce_scatter is such a product and overlaps the sum with it; it serves
-// parts along y of equal size (shared_rows.hpp).
+// velo::all_gather_matmul_reduce_scatter is such a product and overlaps the sum with it.
 // Source: MindSpeed's --tp-2d.
 #pragma once
 
@@ -65,13 +64,15 @@ class hidden_parallel {
   void sum(const velo::stream_ref& stream, const velo::tensor_view& all,
            const std::vector<held_rows>& parts, std::int64_t sequences,
            const velo::tensor_view& own) const;
+  // The rows of each rank along y; the list lives until the next call of this object.
+  velo_ints row_counts(const std::vector<held_rows>& parts, std::int64_t sequences) const;
 
  private:
   const std::int64_t* counts(const std::vector<held_rows>& parts, std::int64_t sequences,
                              std::int64_t width) const;
 
   const member::part* of_ = nullptr;
-  mutable std::vector<std::int64_t> counts_;  // elements of each rank, of the last call
+  mutable std::vector<std::int64_t> counts_;  // elements or rows of each rank, of the last call
 };
 
 }  // namespace decoder

@@ -71,9 +71,9 @@ const std::int64_t* tensor_parallel::counts(const velo::tensor_view& all) const 
 }
 
 velo_ints tensor_parallel::row_counts(std::int64_t all) const {
-  for (int i = 0; i < of_->ranks; ++i)
-    counts_[static_cast<std::size_t>(i)] = rows_of(all, i, of_->ranks);
-  return {counts_.data(), of_->ranks};
+  counts_.resize(static_cast<std::size_t>(ranks()));
+  for (int i = 0; i < ranks(); ++i) counts_[static_cast<std::size_t>(i)] = rows_of(all, i, ranks());
+  return {counts_.data(), ranks()};
 }
 
 void tensor_parallel::gather(const velo::stream_ref& stream, const velo::tensor_view& own,

@@ -262,7 +262,7 @@ struct gradient_call {
     } else {
       s.meanwhile = [this] { multiply_rest(known_x()); };
     }
-    p.cuts_rows ? reduce_scatter_in_slices(s, {&product.a, product.m, nullptr})
+    p.cuts_rows ? reduce_scatter_in_slices(s, {&product.a, {product.m, 1}})
                 : all_reduce_in_slices(s);
     if (p.gathers_x) multiply_rest(s.carried);
   }

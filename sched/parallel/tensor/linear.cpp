@@ -15,23 +15,6 @@ using core::number;
 using core::text;
 using ops::operator==;
 
-constexpr std::int64_t most_rows = std::int64_t{1} << 40;
-
-void check_list(const velo_ints& list, int ranks) {
-  if (list.count != ranks)
-    fail(VELO_ERR_ARGUMENT, "args.rows.count", number(ranks), number(list.count));
-  for (std::int64_t r = 0; r < list.count; ++r)
-    if (list.data[r] < 0 || list.data[r] > most_rows)
-      fail(VELO_ERR_ARGUMENT, concat("args.rows[", r, "]"), "rows from 0 to 2^40",
-           number(list.data[r]));
-}
-
-std::int64_t sum_of(const velo_ints& list) {
-  std::int64_t sum = 0;
-  for (std::int64_t r = 0; r < list.count; ++r) sum += list.data[r];
-  return sum;
-}
-
 // The rows of all ranks, when each has as many.
 std::int64_t even_rows(const linear_problem& p, const velo_tensor& t, const char* name,
                        rows_of which) {
@@ -60,7 +43,7 @@ void set_rows(linear_problem& p, const linear_fields& f, const velo_tensor& t, c
     p.rows = even_rows(p, t, name, which);
     p.own_rows = p.rows / p.ranks();
   } else {
-    check_list(*f.rows, p.ranks());
+    check_list(*f.rows, p.ranks(), "args.rows");
     p.rows = sum_of(*f.rows);
     p.own_rows = f.rows->data[p.rank()];
     require_rows(t, name, which == rows_of::all_ranks ? p.rows : p.own_rows);
@@ -68,10 +51,8 @@ void set_rows(linear_problem& p, const linear_fields& f, const velo_tensor& t, c
 }
 
 std::uint64_t signature_of(const linear_problem& p, const velo_ints* list) {
-  std::uint64_t hash = comm::mixed(static_cast<std::uint64_t>(p.slices) * 2 + p.cuts_rows + 1);
-  for (std::int64_t r = 0; list != nullptr && r < list->count; ++r)
-    hash = comm::mixed(hash + static_cast<std::uint64_t>(list->data[r]) + 1);
-  return hash;
+  const std::uint64_t own = comm::mixed(static_cast<std::uint64_t>(p.slices) * 2 + p.cuts_rows + 1);
+  return list == nullptr ? own : comm::mixed(own + hash_of(*list));
 }
 
 comm::operation operation_of(const linear_problem& p, comm::collective kind, std::int64_t count) {
@@ -149,8 +130,7 @@ comm::operation opening_of(const linear_problem& p, comm::collective kind, std::
 comm::operation gather_of(const linear_problem& p, const row_parts& parts, std::int64_t width) {
   comm::operation what = operation_of(p, comm::collective::all_gather, p.m() * width);
   what.set_count(p.own_m() * width);
-  for (int r = 0; r < p.ranks() && parts.is_listed(); ++r)
-    what.out_blocks.push_back({parts.of(r).begin * width, parts.of(r).count * width});
+  what.out_blocks = listed_blocks(parts, width);
   return what;
 }
 
@@ -159,8 +139,7 @@ comm::operation scatter_of(const linear_problem& p, const row_parts& parts, std:
   comm::operation what = operation_of(p, comm::collective::reduce_scatter, p.m() * width);
   what.out_count = p.own_m() * width;
   what.set_count(what.out_count);
-  for (int r = 0; r < p.ranks() && parts.is_listed(); ++r)
-    what.in_blocks.push_back({parts.of(r).begin * width, parts.of(r).count * width});
+  what.in_blocks = listed_blocks(parts, width);
   what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   return what;
 }

@@ -81,7 +81,7 @@ struct forward_call {
       return in_turn(on, [&](core::execution& turn) { add_whole_bias(turn); });
     }
     if (a.bias != nullptr) s.bias = ops::widened(*a.bias, scratch);
-    reduce_scatter_in_slices(s, {&all.a, all.m, nullptr});
+    reduce_scatter_in_slices(s, {&all.a, {all.m, 1}});
   }
   void one_after_another(comm::operation& what, comm::transport& link, core::arena& scratch) const {
     ops::gemm_problem all = product();

@@ -53,14 +53,16 @@ bool decides(const ops::op_spec& spec, int field, const session& s) {
 bool is_tuning(const ops::op_spec& spec, const ops::field& field) {
   const std::string_view op = spec.name, name = field.name;
   const bool hint = name == "pre_tokens" || name == "next_tokens";
-  const bool cut = name == "sequence_parallel" || name == "vocab_size";
+  const bool cut = name == "sequence_parallel" || name == "vocab_size" || name == "token_rows";
   if (op.substr(0, 24) == "vocab_parallel_embedding") return cut;
   const bool of_ranks = name == "rows" || name == "gather_output";
+  const bool list = name == "rows" || name == "gather_rows" || name == "scatter_rows";
   return name == "parallel_num" || name == "q_scale" || name == "precise_mode" ||
          op == "sequence_all_to_all" || name == "kept" || name == "given" ||
          name == "inner_precise" || name == "row_invariant" ||
          (hint && op.substr(0, 15) == "flash_attention") ||
-         (of_ranks && op.find("_parallel_linear") != op.npos);
+         (of_ranks && op.find("_parallel_linear") != op.npos) ||
+         (list && (op.find("all_gather_matmul") != op.npos || op == "matmul_reduce_scatter"));
 }
 
 }  // namespace

@@ -3,8 +3,9 @@
 // in each dtype and at each level.
 //
 // Rank (i, j) of X x Y has rows part i of X and columns part j of Y of an activation. Ranks with
-// the same j gather rows, ranks with the same i share sums.
+// the same j gather rows, ranks with the same i share sums. Parts of rows are even or listed.
 #include <cmath>
+#include <numeric>
 
 #include "comm/ranks.hpp"
 #include "tests/sched/overlap/matrices.hpp"
@@ -57,6 +58,30 @@ whole normed(const whole& x) {
 // What all ranks compute: y = norm(x) up^T down^T, and the gradients of sum(y dy) below the norm.
 const whole x(rows, hidden, 1), up(inner, hidden, 2), down(hidden, inner, 3), dy(rows, hidden, 4);
 
+// The rows of each part.
+using row_list = std::vector<std::int64_t>;
+row_list even_rows(std::int64_t parts) {
+  return row_list(at(parts), rows / parts);
+}
+row_list uneven_rows(std::int64_t parts) {
+  row_list all(at(parts), 1);
+  all[0] = parts == 1 ? rows : 0;
+  if (parts > 1) all.back() = rows - (parts - 2);
+  return all;
+}
+
+// A part of a matrix: listed rows, and one of so many equal parts of columns.
+struct row_part : matrix {
+  row_part(const whole& all, const row_list& list, std::int64_t r, std::int64_t c,
+           std::int64_t of_columns, velo_dtype dtype = f32)
+      : matrix(dtype, {list[at(r)], all.columns / of_columns}) {
+    const std::int64_t width = all.columns / of_columns;
+    const std::int64_t first = std::accumulate(list.begin(), list.begin() + r, std::int64_t{0});
+    for (std::int64_t k = 0; k < count(); ++k)
+      set(k, all(first + k / width, c * width + k % width));
+  }
+};
+
 // A part of a matrix that is cut in so many parts along rows and columns.
 struct part_of : matrix {
   part_of(const whole& all, std::int64_t r, std::int64_t of_rows, std::int64_t c,
@@ -80,7 +105,7 @@ double distance(const matrix& got, const matrix& truth) {
     worst = std::max(worst, std::fabs(got[i] - truth[i]));
     most = std::max(most, std::fabs(truth[i]));
   }
-  return worst / most;
+  return truth.count() == 0 ? worst : worst / most;
 }
 
 // Of rounding to a dtype; float32's are those of sums.
@@ -95,12 +120,28 @@ struct groups {
   }
 };
 
+// A group and the rows of its ranks.
+struct cut_rows {
+  velo_group group;
+  const row_list& rows;
+};
+
 // y = scatter(gather(x) op(weight)); gathered receives all rows.
-velo_status layer(velo_stream stream, velo_group gather, velo_group scatter, const matrix& from,
-                  const matrix& weight, bool transposed, matrix& to, matrix& gathered) {
+velo_status layer(velo_stream stream, const cut_rows& gather, const cut_rows& scatter,
+                  const matrix& from, const matrix& weight, bool transposed, matrix& to,
+                  matrix& gathered) {
   const velo_tensor in = from.view(), w = weight.view(), out = to.view(), all = gathered.view();
   velo_all_gather_matmul_reduce_scatter_args args = VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT;
-  args.gather_group = gather, args.scatter_group = scatter;
+  args.gather_group = gather.group, args.scatter_group = scatter.group;
+  const auto view = [](const row_list& list) {
+    return velo_ints{list.data(), static_cast<std::int64_t>(list.size())};
+  };
+  const velo_ints gather_rows = view(gather.rows), scatter_rows = view(scatter.rows);
+  const auto is_even = [](const row_list& list) {
+    return list == even_rows(static_cast<std::int64_t>(list.size()));
+  };
+  if (!is_even(gather.rows)) args.gather_rows = &gather_rows;
+  if (!is_even(scatter.rows)) args.scatter_rows = &scatter_rows;
   args.x = &in, args.weight = &w, args.y = &out, args.gathered = &all;
   args.transpose_weight = transposed;
   return velo_all_gather_matmul_reduce_scatter(stream, &args);
@@ -117,33 +158,32 @@ velo_status weight_gradient(velo_stream stream, const matrix& of_dy, const matri
 
 // A rank's step: norm, both layers, and their gradients.
 struct step {
-  step(int rank, std::int64_t parts_x, std::int64_t parts_y, velo_dtype in)
-      : X(parts_x),
-        Y(parts_y),
-        i(rank / parts_y),
-        j(rank % parts_y),
+  step(int rank, row_list of_x, row_list of_y, velo_dtype in)
+      : rows_x(std::move(of_x)),
+        rows_y(std::move(of_y)),
+        X(static_cast<std::int64_t>(rows_x.size())),
+        Y(static_cast<std::int64_t>(rows_y.size())),
+        i(rank / Y),
+        j(rank % Y),
         dtype(in),
-        input(x, i, X, j, Y, dtype),
+        input(x, rows_x, i, j, Y, dtype),
         w_up(up, i, X, j, Y, dtype),
         w_down(down, j, Y, i, X, dtype),
-        incoming(dy, i, X, j, Y, dtype) {}
+        incoming(dy, rows_x, i, j, Y, dtype) {}
 
   velo_status run(velo_stream stream, const groups& in) {
+    const cut_rows along_x{in.along_x, rows_x}, along_y{in.along_y, rows_y};
     velo_status done = norm(stream, in.along_y);
     const auto then = [&](auto&& call) {
       if (done == VELO_OK) done = call();
     };
+    then([&] { return layer(stream, along_x, along_y, normal, w_up, true, middle, all_normal); });
+    then([&] { return layer(stream, along_y, along_x, middle, w_down, true, output, all_middle); });
     then([&] {
-      return layer(stream, in.along_x, in.along_y, normal, w_up, true, middle, all_normal);
+      return layer(stream, along_x, along_y, incoming, w_down, false, dmiddle, all_incoming);
     });
     then([&] {
-      return layer(stream, in.along_y, in.along_x, middle, w_down, true, output, all_middle);
-    });
-    then([&] {
-      return layer(stream, in.along_x, in.along_y, incoming, w_down, false, dmiddle, all_incoming);
-    });
-    then([&] {
-      return layer(stream, in.along_y, in.along_x, dmiddle, w_up, false, dnormal, all_dmiddle);
+      return layer(stream, along_y, along_x, dmiddle, w_up, false, dnormal, all_dmiddle);
     });
     then([&] { return weight_gradient(stream, all_incoming, all_middle, ddown); });
     then([&] { return weight_gradient(stream, all_dmiddle, all_normal, dup); });
@@ -157,15 +197,19 @@ struct step {
     return velo_parallel_rms_norm(stream, &args);
   }
 
+  const row_list rows_x, rows_y;
   const std::int64_t X, Y, i, j;
   const velo_dtype dtype;
-  part_of input, w_up, w_down, incoming;
+  const std::int64_t height_x = rows_x[at(i)], height_y = rows_y[at(j)];
+  row_part input;
+  part_of w_up, w_down;
+  row_part incoming;
   ones gain{hidden / Y, dtype};
-  matrix normal{dtype, {rows / X, hidden / Y}}, all_normal{dtype, {rows, hidden / Y}};
-  matrix middle{dtype, {rows / Y, inner / X}}, all_middle{dtype, {rows, inner / X}};
-  matrix output{dtype, {rows / X, hidden / Y}};
-  matrix dmiddle{dtype, {rows / Y, inner / X}}, all_incoming{dtype, {rows, hidden / Y}};
-  matrix dnormal{dtype, {rows / X, hidden / Y}}, all_dmiddle{dtype, {rows, inner / X}};
+  matrix normal{dtype, {height_x, hidden / Y}}, all_normal{dtype, {rows, hidden / Y}};
+  matrix middle{dtype, {height_y, inner / X}}, all_middle{dtype, {rows, inner / X}};
+  matrix output{dtype, {height_x, hidden / Y}};
+  matrix dmiddle{dtype, {height_y, inner / X}}, all_incoming{dtype, {rows, hidden / Y}};
+  matrix dnormal{dtype, {height_x, hidden / Y}}, all_dmiddle{dtype, {rows, inner / X}};
   matrix dup{dtype, {inner / X, hidden / Y}}, ddown{dtype, {hidden / Y, inner / X}};
 };
 
@@ -196,29 +240,39 @@ TEST_CASE("two layers cut in both ways, and their norm, have the whole's results
         dup(n, k) += dmiddle(r, n) * normal(r, k);
         ddown(k, n) += dy(r, k) * middle(r, n);
       }
-  for (const auto& [parts_x, parts_y] : {std::pair(2, 3), {3, 2}, {2, 2}, {1, 3}, {4, 1}}) {
+  struct cut {
+    row_list x, y;
+  };
+  std::vector<cut> cuts;
+  for (const auto& [parts_x, parts_y] : {std::pair(2, 3), {3, 2}, {2, 2}, {1, 3}, {4, 1}, {2, 4}}) {
+    cuts.push_back({even_rows(parts_x), even_rows(parts_y)});
+    cuts.push_back({uneven_rows(parts_x), even_rows(parts_y)});
+    cuts.push_back({uneven_rows(parts_x), uneven_rows(parts_y)});
+  }
+  for (const cut& of : cuts) {
+    const auto parts_x = static_cast<int>(of.x.size()), parts_y = static_cast<int>(of.y.size());
     const local_ranks ranks(parts_x * parts_y, group_desc());
     for (const velo_dtype dtype : {f32, bf16, f16})
       for (const char* level : {"2", "1", "0"}) {
-        INFO(parts_x << " x " << parts_y << ", " << int{dtype.code} << "." << int{dtype.bits}
-                     << ", level " << level);
+        INFO(parts_x << " x " << parts_y << ", rows of the first " << of.x[0] << ", " << of.y[0]
+                     << ", " << int{dtype.code} << "." << int{dtype.bits} << ", level " << level);
         set_all(ranks, "level", level);
         std::vector<std::unique_ptr<step>> steps;
         for (int rank = 0; rank < ranks.size(); ++rank)
-          steps.push_back(std::make_unique<step>(rank, parts_x, parts_y, dtype));
-        ranks.require([&, cut_x = parts_x, cut_y = parts_y](const rank_of_group& me) {
+          steps.push_back(std::make_unique<step>(rank, of.x, of.y, dtype));
+        ranks.require([&](const rank_of_group& me) {
           groups in;
-          const velo_status made = make_groups(me.group, me.rank, cut_x, cut_y, in);
+          const velo_status made = make_groups(me.group, me.rank, parts_x, parts_y, in);
           return made == VELO_OK ? steps[at(me.rank)]->run(me.stream, in) : made;
         });
         const double unit = unit_of(dtype);
         for (const auto& one : steps) {
           const std::int64_t X = one->X, Y = one->Y, i = one->i, j = one->j;
-          CHECK(distance(one->normal, part_of(normal, i, X, j, Y)) < 2 * unit);
-          CHECK(distance(one->middle, part_of(middle, j, Y, i, X)) < 16 * unit);
-          CHECK(distance(one->output, part_of(output, i, X, j, Y)) < 16 * unit);
-          CHECK(distance(one->dmiddle, part_of(dmiddle, j, Y, i, X)) < 16 * unit);
-          CHECK(distance(one->dnormal, part_of(dnormal, i, X, j, Y)) < 16 * unit);
+          CHECK(distance(one->normal, row_part(normal, one->rows_x, i, j, Y)) < 2 * unit);
+          CHECK(distance(one->middle, row_part(middle, one->rows_y, j, i, X)) < 16 * unit);
+          CHECK(distance(one->output, row_part(output, one->rows_x, i, j, Y)) < 16 * unit);
+          CHECK(distance(one->dmiddle, row_part(dmiddle, one->rows_y, j, i, X)) < 16 * unit);
+          CHECK(distance(one->dnormal, row_part(dnormal, one->rows_x, i, j, Y)) < 16 * unit);
           CHECK(distance(one->dup, part_of(dup, i, X, j, Y)) < 16 * unit);
           CHECK(distance(one->ddown, part_of(ddown, j, Y, i, X)) < 16 * unit);
         }
