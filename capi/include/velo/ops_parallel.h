@@ -336,29 +336,33 @@ VELO_API velo_status velo_vocab_parallel_cross_entropy_backward(
 /* ---- vocab_parallel_embedding ---------------------------------------------------------------- */
 
 typedef struct velo_vocab_parallel_embedding_args {
-  uint32_t struct_size;       /* sizeof(velo_vocab_parallel_embedding_args) */
-  uint32_t reserved;          /* 0 */
-  velo_group group;           /* in, or NULL: the ranks that the rows are cut between, of the
-                               * stream's context; NULL: this one alone */
-  const velo_tensor* indices; /* in; int32 | int64: any shape, the same indices on all ranks;
-                               * each in [0, V) */
-  const velo_tensor* weight;  /* in; float32 | bfloat16 | float16: [v, h]: this rank's rows of
-                               * the table */
-  const velo_tensor* y;       /* out: shape of indices with h appended, dtype of weight; with
-                               * sequence_parallel the first dimension is this rank's part of it */
-  int64_t vocab_begin;        /* default -1, in [-1, 1099511627776]: the first row of this rank;
-                               * -1: rank * v */
-  int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, rows of all ranks; those
-                               * from V on are padding, which no index may name; 0: v * ranks, or
-                               * vocab_begin + v if that is more; needed where rows are uneven */
-  int64_t sequence_parallel;  /* 0 or 1, default 0: 1: each rank gets its part of the first
-                               * dimension of indices, which the ranks divide evenly; 0: each
-                               * gets all of y */
+  uint32_t struct_size;        /* sizeof(velo_vocab_parallel_embedding_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group group;            /* in, or NULL: the ranks that the rows are cut between, of the
+                                * stream's context; NULL: this one alone */
+  const velo_tensor* indices;  /* in; int32 | int64: any shape, the same indices on all ranks;
+                                * each in [0, V) */
+  const velo_tensor* weight;   /* in; float32 | bfloat16 | float16: [v, h]: this rank's rows of
+                                * the table */
+  const velo_tensor* y;        /* out: shape of indices with h appended, dtype of weight; with
+                                * sequence_parallel the first dimension is this rank's part of it */
+  int64_t vocab_begin;         /* default -1, in [-1, 1099511627776]: the first row of this rank;
+                                * -1: rank * v */
+  int64_t vocab_size;          /* default 0, in [0, 1099511627776]: V, rows of all ranks; those
+                                * from V on are padding, which no index may name; 0: v * ranks,
+                                * or vocab_begin + v if that is more; needed where rows are
+                                * uneven */
+  int64_t sequence_parallel;   /* 0 or 1, default 0: 1: each rank gets its part of the first
+                                * dimension of indices, which the ranks divide evenly or by
+                                * token_rows; 0: each gets all of y */
+  const velo_ints* token_rows; /* in, or NULL: [ranks]: rows of the first dimension of indices
+                                * that each rank gets, the same list on all, with
+                                * sequence_parallel alone; some may be 0; NULL: as many on each */
 } velo_vocab_parallel_embedding_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_VOCAB_PARALLEL_EMBEDDING_ARGS_INIT \
-  { sizeof(velo_vocab_parallel_embedding_args), 0, 0, 0, 0, 0, -1, 0, 0 }
+  { sizeof(velo_vocab_parallel_embedding_args), 0, 0, 0, 0, 0, -1, 0, 0, 0 }
 
 /* `y[t] = table[indices[t]]`.
  * The rows of the table are cut between ranks; weight has those of this rank. The ranks first
@@ -385,29 +389,30 @@ VELO_API velo_status velo_vocab_parallel_embedding(velo_stream stream,
 /* ---- vocab_parallel_embedding_backward ------------------------------------------------------- */
 
 typedef struct velo_vocab_parallel_embedding_backward_args {
-  uint32_t struct_size;       /* sizeof(velo_vocab_parallel_embedding_backward_args) */
-  uint32_t reserved;          /* 0 */
-  velo_group group;           /* in, or NULL: the ranks that the rows are cut between, of the
-                               * stream's context; NULL: this one alone */
-  const velo_tensor* indices; /* in; int32 | int64: as in the forward call */
-  const velo_tensor* dy;      /* in; float32 | bfloat16 | float16: gradient of y, with its shape;
-                               * without sequence_parallel the same on all ranks */
-  const velo_tensor* dweight; /* out: float32, [rows, h] */
-  int64_t rows;               /* default 0, in [0, 1099511627776]: v, this rank's rows of the
-                               * table */
-  int64_t accumulate;         /* 0 or 1, default 0: 1 adds to dweight instead of writing it */
-  int64_t vocab_begin;        /* default -1, in [-1, 1099511627776]: the first row of this rank;
-                               * -1: rank * rows */
-  int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, rows of all ranks, as in
-                               * the forward call; 0: rows * ranks, or vocab_begin + rows if that
-                               * is more */
-  int64_t sequence_parallel;  /* 0 or 1, default 0: 1: dy has this rank's part of the first
-                               * dimension of indices; 0: all of it */
+  uint32_t struct_size;        /* sizeof(velo_vocab_parallel_embedding_backward_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group group;            /* in, or NULL: the ranks that the rows are cut between, of the
+                                * stream's context; NULL: this one alone */
+  const velo_tensor* indices;  /* in; int32 | int64: as in the forward call */
+  const velo_tensor* dy;       /* in; float32 | bfloat16 | float16: gradient of y, with its
+                                * shape; without sequence_parallel the same on all ranks */
+  const velo_tensor* dweight;  /* out: float32, [rows, h] */
+  int64_t rows;                /* default 0, in [0, 1099511627776]: v, this rank's rows of the
+                                * table */
+  int64_t accumulate;          /* 0 or 1, default 0: 1 adds to dweight instead of writing it */
+  int64_t vocab_begin;         /* default -1, in [-1, 1099511627776]: the first row of this rank;
+                                * -1: rank * rows */
+  int64_t vocab_size;          /* default 0, in [0, 1099511627776]: V, rows of all ranks, as in
+                                * the forward call; 0: rows * ranks, or vocab_begin + rows if
+                                * that is more */
+  int64_t sequence_parallel;   /* 0 or 1, default 0: 1: dy has this rank's part of the first
+                                * dimension of indices; 0: all of it */
+  const velo_ints* token_rows; /* in, or NULL: as in the forward call */
 } velo_vocab_parallel_embedding_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_VOCAB_PARALLEL_EMBEDDING_BACKWARD_ARGS_INIT \
-  { sizeof(velo_vocab_parallel_embedding_backward_args), 0, 0, 0, 0, 0, 0, 0, -1, 0, 0 }
+  { sizeof(velo_vocab_parallel_embedding_backward_args), 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0 }
 
 /* `dtable[indices[t]] += dy[t]`.
  * dweight has this rank's rows of dtable; the sums are over all t in order, as `embedding_backward`

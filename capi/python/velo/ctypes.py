@@ -3900,7 +3900,8 @@ class velo_vocab_parallel_embedding_args(Sized):
         ("y", POINTER(velo_tensor)),  # shape of indices with h appended, dtype of weight; with sequence_parallel the first dimension is this rank's part of it
         ("vocab_begin", c_int64),  # the first row of this rank; -1: rank * v
         ("vocab_size", c_int64),  # V, rows of all ranks; those from V on are padding, which no index may name; 0: v * ranks, or vocab_begin + v if that is more; needed where rows are uneven
-        ("sequence_parallel", c_int64),  # 1: each rank gets its part of the first dimension of indices, which the ranks divide evenly; 0: each gets all of y
+        ("sequence_parallel", c_int64),  # 1: each rank gets its part of the first dimension of indices, which the ranks divide evenly or by token_rows; 0: each gets all of y
+        ("token_rows", POINTER(velo_ints)),  # [ranks]: rows of the first dimension of indices that each rank gets, the same list on all, with sequence_parallel alone; some may be 0; NULL: as many on each
     ]
     _defaults_ = {"vocab_begin": -1}
     _numbers_ = ("vocab_begin", "vocab_size")
@@ -3920,6 +3921,7 @@ class velo_vocab_parallel_embedding_backward_args(Sized):
         ("vocab_begin", c_int64),  # the first row of this rank; -1: rank * rows
         ("vocab_size", c_int64),  # V, rows of all ranks, as in the forward call; 0: rows * ranks, or vocab_begin + rows if that is more
         ("sequence_parallel", c_int64),  # 1: dy has this rank's part of the first dimension of indices; 0: all of it
+        ("token_rows", POINTER(velo_ints)),  # as in the forward call
     ]
     _defaults_ = {"vocab_begin": -1}
     _numbers_ = ("rows", "vocab_begin", "vocab_size")

@@ -3824,9 +3824,13 @@ struct vocab_parallel_embedding_args : velo_vocab_parallel_embedding_args {
   // V, rows of all ranks; those from V on are padding, which no index may name; 0: v * ranks, or
   // vocab_begin + v if that is more; needed where rows are uneven
   self& vocab_size(std::int64_t value) { return base::vocab_size = value, *this; }
-  // 1: each rank gets its part of the first dimension of indices, which the ranks divide evenly; 0:
-  // each gets all of y
+  // 1: each rank gets its part of the first dimension of indices, which the ranks divide evenly or
+  // by token_rows; 0: each gets all of y
   self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
+  // [ranks]: rows of the first dimension of indices that each rank gets, the same list on all, with
+  // sequence_parallel alone; some may be 0; NULL: as many on each
+  self& token_rows(const velo_ints& value) { return base::token_rows = &value, *this; }
+  self& token_rows(std::nullptr_t) { return base::token_rows = nullptr, *this; }
 };
 
 inline outcome<> vocab_parallel_embedding(stream_ref stream,
@@ -3861,6 +3865,9 @@ struct vocab_parallel_embedding_backward_args : velo_vocab_parallel_embedding_ba
   self& vocab_size(std::int64_t value) { return base::vocab_size = value, *this; }
   // 1: dy has this rank's part of the first dimension of indices; 0: all of it
   self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
+  // as in the forward call
+  self& token_rows(const velo_ints& value) { return base::token_rows = &value, *this; }
+  self& token_rows(std::nullptr_t) { return base::token_rows = nullptr, *this; }
 };
 
 inline outcome<> vocab_parallel_embedding_backward(

@@ -1,10 +1,6 @@
 // Two operators, and the way to a bf16 gradient.
 #include "examples/decoder/model/gradients.hpp"
 
-#include <optional>
-
-#include "examples/decoder/model/shared_rows.hpp"
-
 namespace decoder {
 namespace {
 
@@ -43,20 +39,12 @@ void embedding_backward(const pass& now, const velo::tensor_view& ids, const vel
               accumulate));
       return;
     }
-    const bool cut = tensor.cuts_rows() && tensor.divides(now.batch.all_tokens());
-    std::optional<all_rows> all;  // where the operator has no even parts
-    if (!cut) all.emplace(now, dy);
-    velo::vocab_parallel_embedding_backward(now.stream,
-                                            velo::vocab_parallel_embedding_backward_args()
-                                                .group(tensor.group())
-                                                .indices(ids)
-                                                .dy(cut ? dy : all->view())
-                                                .dweight(gradient)
-                                                .rows(rows)
-                                                .accumulate(accumulate)
-                                                .vocab_begin(vocab_begin)
-                                                .vocab_size(vocab)
-                                                .sequence_parallel(cut));
+    velo::vocab_parallel_embedding_backward_args call;
+    call.group(tensor.group()).indices(ids).dy(dy).dweight(gradient).rows(rows);
+    call.accumulate(accumulate).vocab_begin(vocab_begin).vocab_size(vocab);
+    const velo_ints parts = tensor.row_counts(now.batch.all_tokens());
+    if (tensor.cuts_rows()) call.sequence_parallel(true).token_rows(parts);
+    velo::vocab_parallel_embedding_backward(now.stream, call);
   });
 }
 

@@ -1,7 +1,6 @@
 // The forward pass: the embedding, the layers, the head and the loss.
 #include "examples/decoder/model/model.hpp"
 
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -174,24 +173,12 @@ void model::embed(const pass& now, activations& of) const {
     velo::embedding(now.stream, velo::embedding_args().ids(ids).table(embedding_).y(y));
     return;
   }
-  const auto look_up = [&](const velo::tensor_view& to, bool cuts_rows) {
-    velo::vocab_parallel_embedding(now.stream, velo::vocab_parallel_embedding_args()
-                                                   .group(tensor.group())
-                                                   .indices(ids)
-                                                   .weight(embedding_)
-                                                   .y(to)
-                                                   .sequence_parallel(cuts_rows)
-                                                   .vocab_begin(part_.vocab_begin)
-                                                   .vocab_size(settings_.vocab));
-  };
-  if (!tensor.cuts_rows() || tensor.divides(now.batch.all_tokens()))
-    return look_up(y, tensor.cuts_rows());
-  buffer memory;  // the operator cuts rows evenly alone
-  const velo::tensor_view all = room_for_all(now, y, memory);
-  look_up(all, false);
-  const std::int64_t row = part_.hidden * (type_.bits / 8);
-  std::memcpy(of.residual[0].data(), memory.data() + tensor.first_row(now.batch.all_tokens()) * row,
-              static_cast<std::size_t>(now.rows() * row));
+  velo::vocab_parallel_embedding_args call;
+  call.group(tensor.group()).indices(ids).weight(embedding_).y(y);
+  call.vocab_begin(part_.vocab_begin).vocab_size(settings_.vocab);
+  const velo_ints rows = tensor.row_counts(now.batch.all_tokens());
+  if (tensor.cuts_rows()) call.sequence_parallel(true).token_rows(rows);
+  velo::vocab_parallel_embedding(now.stream, call);
 }
 
 bool model::is_shared() const {

@@ -38,13 +38,10 @@ class tensor_parallel {
 
   // This rank's part of so many rows.
   range part(std::int64_t all) const;
-  // The rows of the residual stream that this rank has of so many, and the first of them.
+  // The rows of the residual stream that this rank has of so many.
   std::int64_t rows(std::int64_t all) const { return cuts_rows_ ? part(all).count : all; }
-  std::int64_t first_row(std::int64_t all) const { return cuts_rows_ ? part(all).begin : 0; }
   // The rows that each rank has of so many; the list lives until the next call of this object.
   velo_ints row_counts(std::int64_t all) const;
-  // Whether each rank has as many.
-  bool divides(std::int64_t all) const { return all % ranks() == 0; }
 
   // `all` receives the parts of all ranks, in their order.
   void gather(const velo::stream_ref& stream, const velo::tensor_view& own,

@@ -11,6 +11,7 @@
 #include "ops/embedding/token_rows.hpp"
 #include "ops/operator/kernels_at.hpp"
 #include "sched/parallel/tensor/table_cut.hpp"
+#include "sched/parallel/tensor/token_cut.hpp"
 #include "velo/ops_parallel.h"
 
 namespace velo::sched {
@@ -23,13 +24,10 @@ using core::number;
 using forward_args = velo_vocab_parallel_embedding_args;
 using gradient_args = velo_vocab_parallel_embedding_backward_args;
 
-// Tokens are cut into equal parts, one for each rank with sequence_parallel, else one in all.
-struct problem {
+struct problem : token_cut {
   membership in;  // without a group where nothing is exchanged
   const char* function;
   int rank, ranks;
-  int parts, own_part;
-  std::int64_t part_tokens;
   velo_dtype dtype;
   std::int64_t n;            // elements of a row
   std::int64_t begin, rows;  // of this rank, without padding
@@ -37,7 +35,7 @@ struct problem {
   std::uint64_t signature;   // of what must be the same on all ranks
 
   std::int64_t row_bytes() const { return n * (dtype.bits / 8); }
-  bool moves() const { return in.size() > 1 && part_tokens > 0 && n > 0; }
+  bool moves() const { return in.size() > 1 && tokens > 0 && n > 0; }
 };
 
 // The shape of y and dy on this rank.
@@ -46,14 +44,14 @@ struct rows_shape {
   std::int64_t sizes[ops::max_rank];
   rows_shape(const velo_tensor& indices, const problem& p) : rank(indices.ndim + 1) {
     std::copy(indices.shape, indices.shape + indices.ndim, sizes);
-    if (p.parts > 1) sizes[0] /= p.parts;
+    if (indices.ndim > 0) sizes[0] = p.own_rows;
     sizes[indices.ndim] = p.n;
   }
 };
 
-std::uint64_t signature_of(const problem& p) {
-  std::uint64_t all = 1;
-  for (const std::int64_t one : {p.vocab, p.part_tokens, p.n, std::int64_t{p.parts},
+std::uint64_t signature_of(const problem& p, const velo_ints* list) {
+  std::uint64_t all = list == nullptr ? 1 : hash_of(*list);
+  for (const std::int64_t one : {p.vocab, p.tokens, p.n, std::int64_t{p.parts},
                                  std::int64_t{p.dtype.code} << 8 | p.dtype.bits})
     all = comm::mixed(all + static_cast<std::uint64_t>(one));
   return all;
@@ -69,17 +67,13 @@ problem problem_of(const Args& a, std::int64_t rows, std::int64_t n, velo_dtype 
   p.function = function;
   p.rank = p.in.group == nullptr ? 0 : p.in.group->rank();
   p.ranks = p.in.size();
-  p.parts = a.sequence_parallel != 0 ? p.ranks : 1;
-  p.own_part = p.parts > 1 ? p.rank : 0;
-  if (p.parts > 1 && indices.shape[0] % p.parts != 0)
-    fail(VELO_ERR_SHAPE, "args.indices.shape", concat("a first dimension divisible by ", p.parts),
-         number(indices.shape[0]));
-  p.part_tokens = ops::numel(indices) / p.parts;
+  static_cast<token_cut&>(p) =
+      token_cut::of(indices, a.token_rows, a.sequence_parallel != 0, p.rank, p.ranks);
   p.dtype = dtype, p.n = n;
   p.begin = a.vocab_begin < 0 ? p.rank * rows : a.vocab_begin;
   p.vocab = a.vocab_size == 0 ? std::max(rows * p.ranks, p.begin + rows) : a.vocab_size;
   p.rows = std::clamp<std::int64_t>(p.vocab - p.begin, 0, rows);
-  p.signature = signature_of(p);
+  p.signature = signature_of(p, a.token_rows);
   return p;
 }
 
@@ -140,7 +134,7 @@ comm::operation moves_of(const problem& p) {
   what.terms.kind = comm::collective::all_to_all;
   what.terms.in_code = what.terms.out_code = p.dtype.code;
   what.terms.in_bits = what.terms.out_bits = p.dtype.bits;
-  what.terms.count = p.part_tokens * p.n;
+  what.terms.count = p.tokens * p.n;
   what.terms.require_same(p.signature);
   return what;
 }
@@ -156,12 +150,12 @@ void end_to_end(comm::blocks& all) {
   for (std::size_t i = 1; i < all.size(); ++i) all[i].begin = all[i - 1].begin + all[i - 1].count;
 }
 
-moved_rows moved_rows_of(const problem& p, const table_cut& cut) {
+moved_rows moved_rows_of(const problem& p, const row_parts& tokens, const table_cut& cut) {
   moved_rows all;
   all.by_part.resize(at(p.parts)), all.by_owner.resize(at(p.ranks));
   for (int part = 0; part < p.parts; ++part)
-    for (std::int64_t i = 0; i < p.part_tokens; ++i) {
-      const int owner = cut.owner(part * p.part_tokens + i);
+    for (std::int64_t t = tokens.of(part).begin, end = tokens.of(part).end(); t < end; ++t) {
+      const int owner = cut.owner(t);
       if (owner == p.rank) ++all.own, all.by_part[at(part)].count += p.n;
       if (part == p.own_part) all.by_owner[at(owner)].count += p.n;
     }
@@ -171,11 +165,6 @@ moved_rows moved_rows_of(const problem& p, const table_cut& cut) {
 
 // ---- forward ----
 
-// A run of tokens of each part.
-struct piece {
-  std::int64_t begin, end;
-};
-
 // A running forward call.
 class lookup {
  public:
@@ -183,6 +172,7 @@ class lookup {
          const table_cut& cut, core::arena& scratch, core::execution& on)
       : p_(p),
         kernels_(kernels_for(kernel, on.isa)),
+        tokens_(p.tokens_of(a.token_rows)),
         cut_(cut),
         scratch_(scratch),
         on_(on),
@@ -195,7 +185,6 @@ class lookup {
 
  private:
   using address = const char*;
-  std::int64_t token(int part, std::int64_t i) const { return part * p_.part_tokens + i; }
   address* addresses(std::int64_t rows) {
     return scratch_.take<address>(static_cast<std::size_t>(rows));
   }
@@ -207,6 +196,7 @@ class lookup {
 
   const problem& p_;
   const ops::embedding_kernels& kernels_;
+  const row_parts tokens_;
   const table_cut& cut_;
   core::arena& scratch_;
   core::execution& on_;
@@ -215,10 +205,10 @@ class lookup {
 };
 
 // Tokens of a part in a piece, if each rank's rows of all parts fit a slot; 0: not even one.
-std::int64_t tokens_of_piece(const problem& p) {
-  if (p.in.group->shows_tensors()) return p.part_tokens;
+std::int64_t tokens_of_piece(const problem& p, const row_parts& tokens) {
+  if (p.in.group->shows_tensors()) return tokens.most();
   const std::int64_t fitting = p.in.group->relay_slot_bytes() / (p.row_bytes() * p.parts);
-  return std::min(fitting, p.part_tokens);
+  return std::min(fitting, tokens.most());
 }
 
 void lookup::copy(const address* from, std::int64_t rows, char* to) const {
@@ -231,32 +221,34 @@ void lookup::copy(const address* from, std::int64_t rows, char* to) const {
 // The rows that this rank has for the tokens of all parts, in order; returns their number.
 std::int64_t lookup::own_rows(const piece& of, address* rows) const {
   std::int64_t count = 0;
-  for (int part = 0; part < p_.parts; ++part)
-    for (std::int64_t i = of.begin; i < of.end; ++i) {
-      const std::int64_t t = token(part, i);
+  for (int part = 0; part < p_.parts; ++part) {
+    const row_range now = of.in(tokens_.of(part));
+    for (std::int64_t t = now.begin; t < now.end(); ++t)
       if (cut_.owner(t) == p_.rank) rows[count++] = weight_ + cut_.row(t) * p_.row_bytes();
-    }
+  }
   return count;
 }
 
 // The rows of this rank's part where they lie in the tables of the ranks.
 void lookup::find_tables(const piece& of, const comm::relay& link, address* rows) const {
-  for (std::int64_t i = of.begin; i < of.end; ++i) {
-    const std::int64_t t = token(p_.own_part, i);
+  const row_range own = of.in(tokens_.of(p_.own_part));
+  for (std::int64_t t = own.begin; t < own.end(); ++t) {
     const auto* table = static_cast<address>(link.peer_tensor(cut_.owner(t)));
-    rows[i - of.begin] = table + cut_.row(t) * p_.row_bytes();
+    rows[t - own.begin] = table + cut_.row(t) * p_.row_bytes();
   }
 }
 
 // The rows of this rank's part where each rank packed its rows, from next[rank] on, which has the
 // rows of all parts from the first one on.
 void lookup::find_packed(const piece& of, int first_part, address* next, address* rows) const {
-  for (int part = first_part; part <= p_.own_part; ++part)
-    for (std::int64_t i = of.begin; i < of.end; ++i) {
-      address& row = next[cut_.owner(token(part, i))];
-      if (part == p_.own_part) rows[i - of.begin] = row;
+  for (int part = first_part; part <= p_.own_part; ++part) {
+    const row_range now = of.in(tokens_.of(part));
+    for (std::int64_t t = now.begin; t < now.end(); ++t) {
+      address& row = next[cut_.owner(t)];
+      if (part == p_.own_part) rows[t - now.begin] = row;
       row += p_.row_bytes();
     }
+  }
 }
 
 void lookup::alone() {
@@ -276,7 +268,8 @@ void lookup::read(const piece& of, comm::relay& link, address* rows) const {
     for (int r = 0; r < p_.ranks; ++r) next[r] = link.piece(r);
     find_packed(of, 0, next, rows);
   }
-  copy(rows, of.end - of.begin, y_ + of.begin * p_.row_bytes());
+  const row_range all = tokens_.of(p_.own_part), own = of.in(all);
+  if (own.count > 0) copy(rows, own.count, y_ + (own.begin - all.begin) * p_.row_bytes());
 }
 
 void lookup::in_pieces(comm::transport& link) {
@@ -284,11 +277,11 @@ void lookup::in_pieces(comm::transport& link) {
   what.terms.counts ^= 1;  // ranks that send blocks have another number
   what.in = weight_;
   what.set_count(p_.rows * p_.n);
-  const std::int64_t most = tokens_of_piece(p_);
+  const std::int64_t most = tokens_of_piece(p_, tokens_), end = tokens_.most();
   address* rows = addresses(most * p_.parts);
   const auto relay = link.begin_relay(what, on_);
-  for (piece now{0, 0}; now.begin < p_.part_tokens; now.begin = now.end) {
-    now.end = std::min(now.begin + most, p_.part_tokens);
+  for (piece now{0, 0}; now.begin < end; now.begin = now.end) {
+    now.end = std::min(now.begin + most, end);
     relay->wait_slot();
     if (!p_.in.group->shows_tensors()) copy(rows, own_rows(now, rows), relay->slot());
     relay->post();
@@ -301,12 +294,12 @@ void lookup::in_pieces(comm::transport& link) {
 }
 
 void lookup::by_blocks(comm::transport& link) {
-  const piece all{0, p_.part_tokens};
+  const piece all{0, tokens_.most()};
   const std::int64_t bytes = p_.row_bytes();
-  const moved_rows moved = moved_rows_of(p_, cut_);
+  const moved_rows moved = moved_rows_of(p_, tokens_, cut_);
   auto* packed = static_cast<char*>(scratch_.take(at(moved.own * bytes)));
   auto* received = static_cast<char*>(scratch_.take(at(p_.part_tokens * bytes)));
-  address* rows = addresses(p_.parts * p_.part_tokens);
+  address* rows = addresses(p_.tokens);
   copy(rows, own_rows(all, rows), packed);
   comm::operation what = moves_of(p_);
   what.in = packed, what.out = received;
@@ -344,12 +337,12 @@ void run(const forward_args& a, const problem& p, const overlap_kernel& kernel,
   cut.refuse_faults();
 }
 
-const char* reject(const forward_args&, const problem& p, const ops::kernel_entry& kernel) {
+const char* reject(const forward_args& a, const problem& p, const ops::kernel_entry& kernel) {
   if (!is_sliced(kernel)) return nullptr;
   if (p.in.size() == 1) return "the group has one rank";
   if (p.in.group->relay_slot_bytes() == 0)
     return "the transport does not show ranks each other's memory";
-  return p.moves() && tokens_of_piece(p) == 0 ? too_small : nullptr;
+  return p.moves() && tokens_of_piece(p, p.tokens_of(a.token_rows)) == 0 ? too_small : nullptr;
 }
 
 void lookup_cost(const forward_args& a, const problem& p, ops::op_cost& cost) {
@@ -391,21 +384,21 @@ void add_own_tokens(const gradient_args& a, const problem& p, const overlap_kern
 // The rows of this rank's table for the tokens of all parts, in order; returns their number.
 std::int64_t own_ids(const problem& p, const table_cut& cut, std::int64_t* ids) {
   std::int64_t count = 0;
-  for (std::int64_t t = 0; t < p.parts * p.part_tokens; ++t)
+  for (std::int64_t t = 0; t < p.tokens; ++t)
     if (cut.owner(t) == p.rank) ids[count++] = cut.row(t);
   return count;
 }
 
 // Packs this rank's rows of dy by the rank that has their row of the table.
 void pack_by_owner(const gradient_args& a, const problem& p, const overlap_kernel& kernel,
-                   const table_cut& cut, const moved_rows& moved, char* packed,
-                   core::execution& turn) {
+                   const table_cut& cut, const moved_rows& moved, std::int64_t first_token,
+                   char* packed, core::execution& turn) {
   auto* next = turn.scratch.take<std::int64_t>(at(p.ranks));
   auto* rows = turn.scratch.take<const char*>(at(p.part_tokens));
   for (int r = 0; r < p.ranks; ++r) next[r] = moved.by_owner[at(r)].begin / p.n;
   const auto* dy = ops::data<const char>(a.dy);
   for (std::int64_t i = 0; i < p.part_tokens; ++i) {
-    const int owner = cut.owner(p.own_part * p.part_tokens + i);
+    const int owner = cut.owner(first_token + i);
     rows[next[owner]++] = dy + i * p.row_bytes();
   }
   ops::copy_rows([rows](std::int64_t i) { return rows[i]; }, p.part_tokens, p.row_bytes(), packed,
@@ -416,12 +409,14 @@ void pack_by_owner(const gradient_args& a, const problem& p, const overlap_kerne
 void add_sent_rows(const gradient_args& a, const problem& p, const overlap_kernel& kernel,
                    const table_cut& cut, comm::transport& link, core::arena& scratch,
                    core::execution& on) {
-  const moved_rows moved = moved_rows_of(p, cut);
+  const row_parts tokens = p.tokens_of(a.token_rows);
+  const moved_rows moved = moved_rows_of(p, tokens, cut);
   auto* packed = static_cast<char*>(scratch.take(at(p.part_tokens * p.row_bytes())));
   auto* received = static_cast<char*>(scratch.take(at(moved.own * p.row_bytes())));
   if (p.moves()) {
-    in_turn(on,
-            [&](core::execution& turn) { pack_by_owner(a, p, kernel, cut, moved, packed, turn); });
+    in_turn(on, [&](core::execution& turn) {
+      pack_by_owner(a, p, kernel, cut, moved, tokens.of(p.own_part).begin, packed, turn);
+    });
     comm::operation what = moves_of(p);
     what.in = packed, what.out = received;
     what.in_blocks = moved.by_owner, what.out_blocks = moved.by_part;

@@ -19,10 +19,19 @@ struct table_case {
   std::vector<std::int64_t> rows;  // of each rank, with padding
   velo_dtype dtype = f32;
   bool scatters = false, accumulates = false, narrow = false;
+  std::vector<std::int64_t> token_rows{};  // of each rank; empty: even
 
   static constexpr std::int64_t batch = 3;
   std::int64_t tokens() const { return sequence * batch; }
   std::int64_t parts() const { return scatters ? static_cast<std::int64_t>(rows.size()) : 1; }
+  std::int64_t own_sequence(int rank) const {
+    return token_rows.empty() ? sequence / parts() : token_rows[at(rank)];
+  }
+  std::int64_t first_token(int rank) const {
+    std::int64_t first = 0;
+    for (int r = 0; scatters && r < rank; ++r) first += own_sequence(r) * batch;
+    return first;
+  }
   std::int64_t begin(int rank) const {
     std::int64_t first = 0;
     for (int r = 0; r < rank; ++r) first += rows[at(r)];
@@ -51,14 +60,15 @@ class table_rank {
  public:
   table_rank(const table_case& of, int rank)
       : of_(of),
-        first_token_(of.scatters ? rank * of.tokens() / of.parts() : 0),
+        first_token_(of.first_token(rank)),
+        own_tokens_(of.own_sequence(rank) * table_case::batch),
         begin_(of.begin(rank)),
         rows_(of.rows[at(rank)]),
         wide_(at(of.tokens())),
         narrow_(at(of.tokens())),
         weight(of.dtype, {rows_, of.width}),
-        y(of.dtype, {of.sequence / of.parts(), of.batch, of.width}),
-        dy(of.dtype, {of.sequence / of.parts(), of.batch, of.width}),
+        y(of.dtype, {of.own_sequence(rank), of.batch, of.width}),
+        dy(of.dtype, {of.own_sequence(rank), of.batch, of.width}),
         dweight(f32, {rows_, of.width}, 5) {
     for (std::int64_t t = 0; t < of.tokens(); ++t) set_index(t, of.index(t));
     for (std::int64_t r = 0; r < rows_; ++r)
@@ -132,15 +142,18 @@ class table_rank {
   }
 
  private:
-  std::int64_t own_tokens() const { return of_.tokens() / of_.parts(); }
+  std::int64_t own_tokens() const { return own_tokens_; }
   template <class Args>
   void set_common(Args& args, velo_group group, const velo_tensor& ids) const {
     args.group = group, args.indices = &ids, args.vocab_begin = begin_;
     args.vocab_size = of_.vocab, args.sequence_parallel = of_.scatters;
+    if (!of_.token_rows.empty()) args.token_rows = &token_rows_;
   }
 
   const table_case& of_;
-  const std::int64_t first_token_;
+  const std::int64_t first_token_, own_tokens_;
+  const velo_ints token_rows_{of_.token_rows.data(),
+                              static_cast<std::int64_t>(of_.token_rows.size())};
   std::int64_t begin_;
   const std::int64_t rows_;
   std::vector<std::int64_t> wide_;
@@ -172,6 +185,16 @@ std::vector<table_case> cases_of(int ranks) {
     all.push_back(all[i]);
     all.back().scatters = true;
     all.back().accumulates = i % 2 == 0;
+    all.push_back(all.back());  // a rank without tokens, if there are several, and one of many
+    all.back().token_rows.assign(at(ranks), 2);
+    all.back().token_rows[at(ranks / 2)] = 0, all.back().token_rows.back() += 11;
+    all.back().sequence = 11 + 2 * (ranks - (ranks > 1 ? 1 : 0));
+    if (ranks == 1) all.back().token_rows[0] = 13;
+  }
+  for (std::size_t last : {std::size_t{0}, at(ranks - 1)}) {  // all tokens on one rank
+    all.push_back(all[all.size() - 1]);
+    all.back().token_rows.assign(at(ranks), 0);
+    all.back().token_rows[last] = all.back().sequence;
   }
   return all;
 }
@@ -308,9 +331,10 @@ TEST_CASE("an index whose row no rank has, or two, fails on every rank and write
 
 TEST_CASE("ranks with another vocabulary, width, dtype or cut of rows hear of it") {
   const table_case of = even(2);
-  std::vector<table_case> others(5, of);
+  std::vector<table_case> others(6, of);
   others[0].vocab = 23, others[1].width = 10, others[2].dtype = bf16, others[3].scatters = true;
   others[4].sequence = 2;
+  others[5].scatters = true, others[5].token_rows = {4, 4};
   for (const table_case& odd : others) {
     const local_ranks all(2);
     const table_rank first(of, 0), last(odd, 1);
@@ -330,6 +354,8 @@ TEST_CASE("vocab_parallel_embedding refuses what does not fit, by name") {
   flat.ndim = 1, scalar.ndim = 0, odd.ndim = 1;
   const std::int64_t three = 3;
   odd.shape = &three;
+  const std::int64_t uneven[] = {3, 5}, long_rows[] = {3, 5, 0}, short_rows[] = {3, 4};
+  const velo_ints rows{uneven, 2}, three_rows{long_rows, 3}, seven{short_rows, 2};
   using args = velo_vocab_parallel_embedding_args;
   args valid = VELO_VOCAB_PARALLEL_EMBEDDING_ARGS_INIT;
   valid.group = all.group(0), valid.weight = &weight, valid.indices = &indices, valid.y = &y;
@@ -345,6 +371,14 @@ TEST_CASE("vocab_parallel_embedding refuses what does not fit, by name") {
         "args.indices.shape"},
        {[&](args& a) { a.sequence_parallel = 1, a.indices = &scalar; }, VELO_ERR_RANK,
         "args.indices.ndim"},
+       {[&](args& a) { a.token_rows = &rows; }, VELO_ERR_ARGUMENT, "args.token_rows",
+        "NULL without sequence_parallel", "a list"},
+       {[&](args& a) { a.sequence_parallel = 1, a.token_rows = &three_rows; }, VELO_ERR_ARGUMENT,
+        "args.token_rows.count", "2", "3"},
+       {[&](args& a) { a.sequence_parallel = 1, a.token_rows = &seven; }, VELO_ERR_ARGUMENT,
+        "args.token_rows", "a sum of 8, the first dimension of indices", "7"},
+       {[&](args& a) { a.sequence_parallel = 1, a.token_rows = &rows; }, VELO_ERR_SHAPE,
+        "args.y.shape"},
        {[](args& a) { a.vocab_begin = -2; }, VELO_ERR_ARGUMENT, "args.vocab_begin"},
        {[](args& a) { a.vocab_size = -1; }, VELO_ERR_ARGUMENT, "args.vocab_size"},
        {[&](args& a) { a.group = all.group(1); }, VELO_ERR_ARGUMENT, "args.group"}});
