@@ -445,8 +445,9 @@ typedef struct velo_column_parallel_linear_args {
                                 * dtype of x */
   const velo_tensor* bias;     /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
                                 * dtype of x */
-  const velo_tensor* y;        /* out: [S, .., n], dtype of x; with gather_output [S, .., ranks *
-                                * n], the outputs of rank after rank */
+  const velo_tensor* y;        /* out: [S, .., n], dtype of x; with gather_output [S, .., N], the
+                                * outputs of rank after rank; N = ranks * n, or the sum of
+                                * outputs */
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, [S, .., k]: what the gradient to
                                 * weight needs; [0] without sequence_parallel */
   int64_t sequence_parallel;   /* 0 or 1, default 0: 1: the rows of x are cut between the ranks;
@@ -461,18 +462,20 @@ typedef struct velo_column_parallel_linear_args {
                                 * it: products read the pack where it has the form of their
                                 * instruction set, and weight elsewhere; NULL: each call packs
                                 * anew */
+  const velo_ints* outputs;    /* in, or NULL: [ranks]: n of each rank, the same list on all,
+                                * with gather_output alone; some may be 0; NULL: as many on each */
 } velo_column_parallel_linear_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_COLUMN_PARALLEL_LINEAR_ARGS_INIT \
-  { sizeof(velo_column_parallel_linear_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_column_parallel_linear_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = gather_ranks(x) @ weight^T + bias`.
  * A linear layer whose outputs are cut between ranks: each has n of them, as torch's nn.Linear
  * stores its weight. With sequence_parallel the rows of x are cut between the ranks along the first
  * dimension, and y has those of all; without it x is whole on every rank, and nothing is sent
- * unless gather_output is set. n may differ between ranks unless it is set. The bits are those of
- * all_gather and matmul with a bias.
+ * unless gather_output is set. n may differ between ranks; with gather_output their list is given.
+ * The bits are those of all_gather and matmul with a bias.
  * With sequence_parallel, ranks that share memory multiply at level 2 in slices, as
  * all_gather_matmul does.
  *
@@ -496,8 +499,7 @@ typedef struct velo_column_parallel_linear_backward_args {
   velo_group group;            /* in, or NULL: the tensor-parallel ranks, of the stream's
                                 * context; NULL: this one alone */
   const velo_tensor* dy;       /* in; float32 | bfloat16 | float16: [S, .., n], dtype of x; with
-                                * gather_output [S, .., ranks * n], of which this rank reads its
-                                * n */
+                                * gather_output [S, .., N], of which this rank reads its n */
   const velo_tensor* x;        /* in, or NULL; float32 | bfloat16 | float16: [s, .., k], the
                                 * forward input; dweight needs it or gathered */
   const velo_tensor* gathered; /* in, or NULL; float32 | bfloat16 | float16: [S, .., k] from the
@@ -520,11 +522,15 @@ typedef struct velo_column_parallel_linear_backward_args {
   velo_pack packed;            /* in, or NULL: a pack of weight, [n, k], beside it: the product
                                 * for dx reads the pack where it has the form of its instruction
                                 * set, and weight elsewhere; NULL: each call packs anew */
+  const velo_ints* outputs;    /* in, or NULL: as in the forward call */
 } velo_column_parallel_linear_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_COLUMN_PARALLEL_LINEAR_BACKWARD_ARGS_INIT \
-  { sizeof(velo_column_parallel_linear_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { \
+    sizeof(velo_column_parallel_linear_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0 \
+  }
 
 /* `dx = sum_ranks(dy @ weight)`; `dweight = dy^T @ gather_ranks(x)`; `dbias = sum[rows](dy)`.
  * Any result left out: dweight and dbias where the weight is frozen, dx where only the weight's

@@ -3936,13 +3936,14 @@ class velo_column_parallel_linear_args(Sized):
         ("x", POINTER(velo_tensor)),  # [s, .., k]
         ("weight", POINTER(velo_tensor)),  # [n, k]: this rank's outputs; dtype of x
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x
-        ("y", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., ranks * n], the outputs of rank after rank
+        ("y", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., N], the outputs of rank after rank; N = ranks * n, or the sum of outputs
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, [S, .., k]: what the gradient to weight needs; [0] without sequence_parallel
         ("sequence_parallel", c_int64),  # 1: the rows of x are cut between the ranks; S: rows of all ranks; 0: every rank has all rows, and S is s
         ("gather_output", c_int64),  # 1: y has the outputs of all ranks; excludes sequence_parallel
         ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
         ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
         ("packed", velo_pack),  # a pack of weight with transpose, [k, n], beside it: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
+        ("outputs", POINTER(velo_ints)),  # [ranks]: n of each rank, the same list on all, with gather_output alone; some may be 0; NULL: as many on each
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3953,7 +3954,7 @@ class velo_column_parallel_linear_backward_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("group", velo_group),  # the tensor-parallel ranks, of the stream's context; NULL: this one alone
-        ("dy", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., ranks * n], of which this rank reads its n
+        ("dy", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., N], of which this rank reads its n
         ("x", POINTER(velo_tensor)),  # [s, .., k], the forward input; dweight needs it or gathered
         ("gathered", POINTER(velo_tensor)),  # [S, .., k] from the forward pass with sequence_parallel, in place of x; [0] counts as NULL
         ("weight", POINTER(velo_tensor)),  # [n, k]: the forward weight; dtype of x
@@ -3966,6 +3967,7 @@ class velo_column_parallel_linear_backward_args(Sized):
         ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
         ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
         ("packed", velo_pack),  # a pack of weight, [n, k], beside it: the product for dx reads the pack where it has the form of its instruction set, and weight elsewhere; NULL: each call packs anew
+        ("outputs", POINTER(velo_ints)),  # as in the forward call
     ]
     _numbers_ = ("parallel_num",)
 

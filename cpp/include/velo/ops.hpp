@@ -3891,7 +3891,8 @@ struct column_parallel_linear_args : velo_column_parallel_linear_args {
   // [n], float32 or the dtype of x
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // [S, .., n], dtype of x; with gather_output [S, .., ranks * n], the outputs of rank after rank
+  // [S, .., n], dtype of x; with gather_output [S, .., N], the outputs of rank after rank; N =
+  // ranks * n, or the sum of outputs
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // x of all ranks, [S, .., k]: what the gradient to weight needs; [0] without sequence_parallel
   self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
@@ -3910,6 +3911,10 @@ struct column_parallel_linear_args : velo_column_parallel_linear_args {
   // a pack of weight with transpose, [k, n], beside it: products read the pack where it has the
   // form of their instruction set, and weight elsewhere; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
+  // [ranks]: n of each rank, the same list on all, with gather_output alone; some may be 0; NULL:
+  // as many on each
+  self& outputs(const velo_ints& value) { return base::outputs = &value, *this; }
+  self& outputs(std::nullptr_t) { return base::outputs = nullptr, *this; }
 };
 
 inline outcome<> column_parallel_linear(stream_ref stream,
@@ -3926,7 +3931,7 @@ struct column_parallel_linear_backward_args : velo_column_parallel_linear_backwa
 
   // the tensor-parallel ranks, of the stream's context; NULL: this one alone
   self& group(velo_group value) { return base::group = value, *this; }
-  // [S, .., n], dtype of x; with gather_output [S, .., ranks * n], of which this rank reads its n
+  // [S, .., n], dtype of x; with gather_output [S, .., N], of which this rank reads its n
   self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
   // [s, .., k], the forward input; dweight needs it or gathered
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
@@ -3960,6 +3965,9 @@ struct column_parallel_linear_backward_args : velo_column_parallel_linear_backwa
   // a pack of weight, [n, k], beside it: the product for dx reads the pack where it has the form of
   // its instruction set, and weight elsewhere; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
+  // as in the forward call
+  self& outputs(const velo_ints& value) { return base::outputs = &value, *this; }
+  self& outputs(std::nullptr_t) { return base::outputs = nullptr, *this; }
 };
 
 inline outcome<> column_parallel_linear_backward(stream_ref stream,

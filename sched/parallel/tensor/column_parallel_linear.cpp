@@ -14,7 +14,9 @@
 namespace velo::sched {
 namespace {
 
+using core::concat;
 using core::fail;
+using core::number;
 using forward_args = velo_column_parallel_linear_args;
 using gradient_args = velo_column_parallel_linear_backward_args;
 using way = overlap_kernel::way;
@@ -23,19 +25,44 @@ using way = overlap_kernel::way;
 
 struct problem : linear_problem {
   bool gathers_output;
+  std::int64_t first_output, all_outputs;  // of a row of y and dy: this rank's first, and all
 };
 
-std::int64_t all_outputs(const linear_problem& p) {
-  return p.n * p.ranks();
+// The outputs of each rank, where those of all are gathered.
+row_parts outputs_of(const velo_ints* list, const linear_problem& p) {
+  if (list == nullptr) return row_parts(p.n * p.ranks(), p.ranks());
+  return row_parts(list->data, p.ranks(), 1);
+}
+
+void check_outputs(const velo_ints& list, const problem& p) {
+  if (!p.gathers_output)
+    fail(VELO_ERR_ARGUMENT, "args.outputs", "NULL without gather_output", "a list");
+  check_list(list, p.ranks(), "args.outputs", "outputs");
+  if (const std::int64_t wanted = list.data[p.rank()]; p.n != wanted)
+    fail(VELO_ERR_SHAPE, "args.weight.shape", concat(wanted, " rows, as args.outputs says"),
+         number(p.n));
+  const std::int64_t sizes[] = {p.rows, p.lines, sum_of(list)};
+  if (!ops::countable(3, sizes))
+    fail(VELO_ERR_ARGUMENT, "args.outputs", "outputs that fit the rows", number(sum_of(list)));
+}
+
+// Ranks agree on the outputs of each.
+void set_outputs(problem& p, const velo_ints* list) {
+  if (list != nullptr) check_outputs(*list, p);
+  p.first_output = 0, p.all_outputs = p.n;
+  if (!p.gathers_output) return agree_on(p, 0);
+  const row_parts parts = outputs_of(list, p);
+  p.first_output = parts.of(p.rank()).begin, p.all_outputs = parts.rows();
+  agree_on(p, list != nullptr ? hash_of(*list) : static_cast<std::uint64_t>(p.n) + 1);
 }
 
 template <class Args>
 problem problem_of(const Args& a, const char* function, const velo_tensor& t, const char* name,
                    rows_of which) {
-  problem p{linear_problem_of(fields_of(a), function, t, name, which), a.gather_output != 0};
+  problem p{linear_problem_of(fields_of(a), function, t, name, which), a.gather_output != 0, 0, 0};
   if (p.gathers_output && p.cuts_rows)
     fail(VELO_ERR_ARGUMENT, "args.gather_output", "0 with sequence_parallel", "1");
-  agree_on(p, p.gathers_output ? static_cast<std::uint64_t>(p.n) + 1 : 0);
+  set_outputs(p, a.outputs);
   return p;
 }
 
@@ -46,8 +73,7 @@ void infer(const forward_args& a, problem& p, ops::output_shapes& outputs) {
   require_pack(a.packed, p.dtype, p.k, p.n);
   agree_on(p, 1);
   p.communicates = p.in.group != nullptr && (p.cuts_rows || p.gathers_output);
-  const linear_shape y =
-      shape_of(p, *a.x, rows_of::all_ranks, p.gathers_output ? all_outputs(p) : p.n);
+  const linear_shape y = shape_of(p, *a.x, rows_of::all_ranks, p.all_outputs);
   outputs.set(a.y, p.dtype, y.rank, y.sizes);
   const linear_shape all = shape_of(p, *a.x, rows_of::all_ranks, p.k);
   constexpr std::int64_t none = 0;
@@ -56,17 +82,19 @@ void infer(const forward_args& a, problem& p, ops::output_shapes& outputs) {
 }
 
 comm::operation opening(const problem& p) {
-  return opening_of(p, comm::collective::all_gather, p.gathers_output ? all_outputs(p) : p.k);
+  return opening_of(p, comm::collective::all_gather, p.gathers_output ? p.all_outputs : p.k);
 }
 
-// Copies the outputs of rank after rank to their columns of y.
-void join_columns(const problem& p, const char* outputs, char* y, core::execution& turn) {
-  const std::int64_t row = p.n * p.element_bytes(), ranks = p.ranks();
-  if (row == 0) return;
-  turn.threads.slices(p.m(), [&](std::int64_t i, int) {
-    for (std::int64_t r = 0; r < ranks; ++r)
-      std::memcpy(y + (i * ranks + r) * row, outputs + (r * p.m() + i) * row,
-                  static_cast<std::size_t>(row));
+// Copies the outputs of rank after rank, all rows of each, to their columns of y. widths: bytes of
+// a row.
+void join_columns(const problem& p, const comm::blocks& widths, const char* outputs, char* y,
+                  core::execution& turn) {
+  const std::int64_t row = p.all_outputs * p.element_bytes();
+  turn.threads.slices(row == 0 ? 0 : p.m(), [&](std::int64_t i, int) {
+    for (const auto& [begin, bytes] : widths)
+      if (bytes > 0)
+        std::memcpy(y + i * row + begin, outputs + begin * p.m() + i * bytes,
+                    static_cast<std::size_t>(bytes));
   });
 }
 
@@ -83,15 +111,18 @@ struct forward_call {
 
   void gather_output(ops::gemm_problem product, comm::transport& link, core::arena& scratch) const {
     void* own = take_rows(p, p.m(), p.n, scratch);
-    void* all = take_rows(p, p.m(), all_outputs(p), scratch);
+    void* all = take_rows(p, p.m(), p.all_outputs, scratch);
+    const row_parts parts = outputs_of(a.outputs, p);
     product.c = own;
     multiply_all(product, how, on);
     comm::operation what = opening(p);
     what.set_count(p.m() * p.n);
     what.in = own, what.out = all;
+    what.out_blocks = listed_blocks(parts, p.m());
     link.run(what, on);
     in_turn(on, [&](core::execution& turn) {
-      join_columns(p, static_cast<const char*>(all), ops::data<char>(a.y), turn);
+      join_columns(p, blocks_of(parts, p.element_bytes()), static_cast<const char*>(all),
+                   ops::data<char>(a.y), turn);
     });
   }
 
@@ -170,11 +201,6 @@ struct gradient_problem : problem {
   bool gathers_x, has_dx;
 };
 
-// Elements between rows of dy.
-std::int64_t dy_row(const problem& p) {
-  return p.gathers_output ? all_outputs(p) : p.n;
-}
-
 // Without sequence_parallel the forward call writes [0].
 bool has_gathered(const gradient_args& a) {
   return a.gathered != nullptr && (a.gathered->ndim > 1 || ops::numel(*a.gathered) > 0);
@@ -185,7 +211,7 @@ void infer_gradient(const gradient_args& a, gradient_problem& p, ops::output_sha
       problem_of(a, "velo_column_parallel_linear_backward", *a.dy, "dy", rows_of::all_ranks), false,
       a.dx != nullptr};
   const velo_tensor& dy = *a.dy;
-  require_linear(dy, "dy", p, shape_of(p, dy, rows_of::all_ranks, dy_row(p)));
+  require_linear(dy, "dy", p, shape_of(p, dy, rows_of::all_ranks, p.all_outputs));
   const linear_shape own = shape_of(p, dy, rows_of::this_rank, p.k);
   if (a.x != nullptr) require_linear(*a.x, "x", p, own);
   if (has_gathered(a)) {
@@ -222,11 +248,11 @@ struct gradient_call {
   const weight_source weight{*a.weight, a.dx == nullptr ? nullptr : a.packed, how, on.isa};
 
   ops::gemm_problem dx_product() const {
-    return input_product(p, dy(), dy_row(p), weight,
+    return input_product(p, dy(), p.all_outputs, weight,
                          a.dx == nullptr ? nullptr : ops::data<void>(a.dx));
   }
   void multiply_rest(const void* all_x) const {
-    multiply_weight_gradients(p, weight_gradients_of(a), dy(), dy_row(p), all_x, how, on);
+    multiply_weight_gradients(p, weight_gradients_of(a), dy(), p.all_outputs, all_x, how, on);
   }
   // x of all ranks, where it need not be gathered.
   const void* known_x() const {
@@ -269,8 +295,7 @@ struct gradient_call {
 
  private:
   const void* dy() const {
-    const std::int64_t first = p.gathers_output ? p.rank() * p.n * p.element_bytes() : 0;
-    return ops::data<const char>(a.dy) + first;
+    return ops::data<const char>(a.dy) + p.first_output * p.element_bytes();
   }
   void sum_dx(const row_parts& parts, comm::transport& link, core::arena& scratch) const {
     ops::gemm_problem product = dx_product();

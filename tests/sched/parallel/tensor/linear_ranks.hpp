@@ -17,7 +17,8 @@ struct linear_case {
   std::vector<std::int64_t> rows;      // of the first dimension, of each rank; with any cut
   std::vector<std::int64_t> widths;    // of each rank: outputs, or inputs
   std::int64_t lines = 2, other = 20;  // the width that is not cut
-  bool cuts_rows = true, lists_rows = false, gathers_output = false, has_bias = true;
+  bool cuts_rows = true, lists_rows = false, has_bias = true;
+  bool gathers_output = false, lists_outputs = false;
   bool accumulates = false, keeps_x = true;
   velo_dtype dweight = f32;
   std::int64_t slices = 3;
@@ -150,6 +151,7 @@ class linear_rank {
     views.set(args, of_, group);
     if (of_.cuts_rows && of_.keeps_x) args.gathered = &views.gathered;
     args.gather_output = of_.gathers_output;
+    if (of_.lists_outputs) args.outputs = &views.outputs;
     return velo_column_parallel_linear(stream, &args);
   }
   // Which of the results a gradient has.
@@ -168,6 +170,7 @@ class linear_rank {
     views.set(args, of_, group, of);
     if (of_.cuts_rows && of_.keeps_x) args.gathered = &views.gathered, args.x = nullptr;
     args.gather_output = of_.gathers_output;
+    if (of_.lists_outputs) args.outputs = &views.outputs;
     return velo_column_parallel_linear_backward(stream, &args);
   }
   velo_status run(const rank_of_group& me) const {
@@ -203,10 +206,8 @@ class linear_rank {
         : x(of.x.view()),
           weight(of.weight.view()),
           gathered(of.gathered.view()),
-          rows(view_of_rows(of)) {}
-    static velo_ints view_of_rows(const linear_rank& of) {
-      return {of.of_.rows.data(), of.of_.ranks()};
-    }
+          rows{of.of_.rows.data(), of.of_.ranks()},
+          outputs{of.of_.widths.data(), of.of_.ranks()} {}
     template <class Args>
     void set_common(Args& args, const linear_case& of, velo_group group) const {
       args.group = group, args.x = &x, args.weight = &weight, args.packed = packed;
@@ -214,7 +215,7 @@ class linear_rank {
       if (of.cuts_rows && of.lists_rows) args.rows = &rows;
     }
     const velo_tensor x, weight, gathered;
-    const velo_ints rows;
+    const velo_ints rows, outputs;
     velo_pack packed = nullptr;
   };
   struct forward_views : common_views {

@@ -34,6 +34,11 @@ std::vector<linear_case> cases_of(int ranks) {
     all.push_back(even_linear(weight, ranks, 0));  // no rows at all
   all.push_back(even_linear(cut_of::outputs, ranks));
   all.back().cuts_rows = false, all.back().gathers_output = true, all.back().accumulates = true;
+  for (const std::int64_t first : {0, 3}) {  // outputs by a list
+    all.push_back(all.back());
+    all.back().lists_outputs = true;
+    all.back().widths[0] = first, all.back().widths.back() = 9;
+  }
   return all;
 }
 
