@@ -256,6 +256,50 @@ static void buckets_of_one(velo_stream stream, velo_context context) {
   velo_group_destroy(group);
 }
 
+static void experts_of_one(velo_stream stream, velo_context context) {
+  velo_group group = NULL;
+  velo_dispatcher layer = NULL;
+  velo_routing routing = NULL;
+  velo_dispatcher_desc desc = VELO_DISPATCHER_DESC_INIT;
+  velo_dispatcher_info info = VELO_DISPATCHER_INFO_INIT;
+  int32_t chosen[4] = {1, 0, -1, 1};
+  float x[4] = {1, 2, 3, 4}, rows[6] = {0}, w[4] = {2, 3, 9, 4}, y[4] = {0};
+  float drows[6] = {0}, dw[4] = {0}, dx[4] = {0};
+  const int64_t shape[2] = {2, 2}, row_shape[2] = {3, 2};
+  const velo_tensor tokens = F32(x, 2, shape), experts = F32(rows, 2, row_shape);
+  const velo_tensor weights = F32(w, 2, shape), out = F32(y, 2, shape);
+  const velo_tensor gradients = F32(drows, 2, row_shape), dweights = F32(dw, 2, shape);
+  const velo_tensor dtokens = F32(dx, 2, shape);
+  velo_tensor choices = F32(chosen, 2, shape);
+  int64_t counts[2] = {0, 0}, all = 0;
+  choices.dtype.code = VELO_DTYPE_INT;
+  WORKS(velo_group_create(context, NULL, &group));
+  desc.experts = 2;
+  desc.top_k = 2;
+  WORKS(velo_dispatcher_create(group, &desc, &layer));
+  WORKS(velo_dispatcher_get_info(layer, &info));
+  EXPECT(info.expert_count == 2 && info.first_expert == 0 && info.ranks == 1);
+  WORKS(velo_routing_create(layer, &routing));
+  WORKS(velo_routing_set(routing, stream, &choices));
+  EXPECT(velo_routing_set(routing, stream, &choices) == VELO_ERR_STATE);
+  WORKS(velo_routing_get_rows(routing, counts, 2, &all));
+  EXPECT(all == 3 && counts[0] == 1 && counts[1] == 2);
+  WORKS(velo_dispatcher_dispatch(layer, stream, routing, &tokens, &experts));
+  EXPECT(rows[0] == 1 && rows[2] == 1 && rows[5] == 4);
+  WORKS(velo_dispatcher_combine(layer, stream, routing, &experts, &weights, &out));
+  EXPECT(y[0] == 5 && y[1] == 10 && y[3] == 16);
+  WORKS(velo_dispatcher_combine_backward(layer, stream, routing, &out, &experts, &weights,
+                                         &gradients, &dweights));
+  EXPECT(drows[0] == 15 && drows[2] == 10 && dw[0] == 25 && dw[2] == 0);
+  WORKS(velo_dispatcher_dispatch_backward(layer, stream, routing, &gradients, &dtokens));
+  EXPECT(dx[0] == 25 && dx[3] == 64);
+  WORKS(velo_routing_set(routing, stream, &choices));
+  WORKS(velo_routing_reset(routing));
+  velo_routing_destroy(routing);
+  velo_dispatcher_destroy(layer);
+  velo_group_destroy(group);
+}
+
 static int64_t gather_alone(void* user, const velo_host_call* call, const void* in, void* out,
                             int64_t bytes) {
   ++*(int*)user;
@@ -506,6 +550,7 @@ void client_groups(velo_stream stream, velo_context context) {
   alone(stream, context);
   two_ranks(stream, context);
   buckets_of_one(stream, context);
+  experts_of_one(stream, context);
   compared(stream, context);
   over_a_host(stream, context);
   over_a_host_of_two(stream, context);

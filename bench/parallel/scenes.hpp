@@ -1,5 +1,5 @@
 // The rows that bench_parallel measures beside exchanges: attention, losses, embeddings, linear
-// layers and norms over two ranks.
+// layers, norms and tokens of experts over two ranks.
 #pragma once
 
 #include <functional>
@@ -23,5 +23,7 @@ bool measure_packed_pairs(const pair_options& set, board& all, const row_taker& 
 bool measure_embeddings(const pair_options& set, board& all, const row_taker& take);
 // Norms of a hidden dimension that is cut between two ranks; the same.
 bool measure_norms(const pair_options& set, board& all, const row_taker& take);
+// Tokens to experts on two ranks and back; the same.
+bool measure_dispatches(const pair_options& set, board& all, const row_taker& take);
 
 }  // namespace velo::bench

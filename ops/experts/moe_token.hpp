@@ -33,6 +33,15 @@ struct token_sum {
   const T* permuted;
   T* y;
   bool bypass;  // write y around the cache
+  // Rows of several matrices instead: those of `ranks[j]` for entry j, and for the next ones behind.
+  const T* const* matrices = nullptr;
+  const int32_t* ranks = nullptr;
+
+  const T* row(int64_t j) const { return matrix(j) + at.rows[j] * at.n; }
+  const T* next_row(int64_t j) const {
+    return at.next_count == 0 ? matrix(0) : matrix(at.count + j) + at.next[j] * at.n;
+  }
+  const T* matrix(int64_t j) const { return matrices == nullptr ? permuted : matrices[ranks[j]]; }
 };
 
 template <class T>

@@ -15,14 +15,14 @@ struct sum_of_rows {
   __attribute__((always_inline)) explicit sum_of_rows(const token_sum<T>& sum)
       : s(sum), count(sum.at.count) {
     for (int j = 0; j < Count; ++j) {
-      x[j] = s.permuted + s.at.rows[j] * s.at.n;
-      next[j] = s.permuted + s.at.next[j < s.at.next_count ? j : 0] * s.at.n;
+      x[j] = s.row(j);
+      next[j] = s.next_row(j < s.at.next_count ? j : 0);
       weight[j] = v::set(s.at.weights == nullptr ? 1.0f : s.at.weights[j]);
     }
   }
 
   __attribute__((always_inline)) v::vec load(int64_t j, int64_t i, int m) const {
-    const T* from = (Count == 0 ? s.permuted + s.at.rows[j] * s.at.n : x[Count == 0 ? 0 : j]) + i;
+    const T* from = (Count == 0 ? s.row(j) : x[Count == 0 ? 0 : j]) + i;
     return m == v::width ? v::load(from) : v::load(from, m);
   }
   __attribute__((always_inline)) v::vec weight_of(int64_t j) const {

@@ -21,7 +21,7 @@ void sum(const token_sum<T>& s) {
   for (std::int64_t i = 0; i < s.at.n; ++i) {
     double all = s.at.count == 0 ? 0.0 : -0.0;
     for (std::int64_t j = 0; j < s.at.count; ++j)
-      all += weight_of(s.at, j) * simd::to_float(s.permuted[s.at.rows[j] * s.at.n + i]);
+      all += weight_of(s.at, j) * simd::to_float(s.row(j)[i]);
     simd::assign(s.y[i], all);
   }
 }

@@ -100,6 +100,10 @@ void open_groups(world& w) {
   const velo_tensor whole = view_of(gradients, f32, all);
   must(velo_group_create(w.context, nullptr, &w.groups[0]));
   must(velo_buckets_create(w.queue, w.groups[0], &whole, all, 1, nullptr, &w.buckets));
+  velo_dispatcher_desc experts = VELO_DISPATCHER_DESC_INIT;
+  experts.experts = experts.top_k = 1;
+  must(velo_dispatcher_create(w.groups[0], &experts, &w.dispatcher));
+  must(velo_routing_create(w.dispatcher, &w.routing));
   velo_collective_desc barrier = VELO_COLLECTIVE_DESC_INIT;
   must(velo_collective_create(w.groups[0], &barrier, &w.collective));
   velo_topology_desc ranks = VELO_TOPOLOGY_DESC_INIT;

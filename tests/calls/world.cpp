@@ -30,6 +30,8 @@ const kind kinds[] = {KIND(context),
                       KIND(profiler),
                       KIND(collective),
                       KIND(buckets),
+                      KIND(routing),
+                      KIND(dispatcher),
                       KIND(swap),
                       KIND(executor),
                       KIND(timeline),
@@ -85,7 +87,8 @@ void world::open(const velo_context_desc& desc) {
 }
 
 // Objects that stand on others go first. A context takes along the rest that is its own: streams,
-// events, packs, kernels, closures, profilers, groups, collectives, buckets.
+// events, packs, kernels, closures, profilers, groups, collectives, buckets,
+// dispatchers, routings.
 void world::close() {
   free_memory(*this);
   if (managed != nullptr) end(managed, &velo_tensor_release);

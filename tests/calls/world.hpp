@@ -54,6 +54,8 @@ struct world {
   velo_group groups[3] = {};
   velo_collective collective = nullptr;
   velo_buckets buckets = nullptr;
+  velo_dispatcher dispatcher = nullptr;
+  velo_routing routing = nullptr;
   velo_topology topology = nullptr;
   velo_sharding sharding = nullptr;
   velo_sequence_plan sequence_plan = nullptr;

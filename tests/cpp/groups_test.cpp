@@ -53,6 +53,43 @@ TEST_CASE("buckets of gradients are combined, and parameters gathered") {
   CHECK_THROWS_AS(velo::buckets::create(link, group, all, counts, 1), velo::error);
 }
 
+TEST_CASE("tokens go to experts and back") {
+  const velo::context context = velo::context::create();
+  const velo::stream_ref stream = context.inline_stream();
+  const velo::group group = velo::group::create(context);
+  velo_dispatcher_desc desc = VELO_DISPATCHER_DESC_INIT;
+  desc.experts = 2, desc.top_k = 1;
+  const auto layer = velo::dispatcher::create(group, desc);
+  CHECK(layer.info().expert_count == 2);
+  const auto routing = velo::routing::create(layer);
+  std::int32_t chosen[] = {1, 0};
+  float values[] = {1, 2}, got[2], weights[] = {3, 4}, dweights[2], back[2];
+  const velo::tensor_view choices(chosen, {2, 1}), tokens(values, {2, 1}), rows(got, {2, 1}),
+      weight(weights, {2, 1}), dweight(dweights, {2, 1}), result(back, {2, 1});
+  routing.set(stream, choices);
+  std::int64_t counts[2] = {};
+  CHECK(routing.rows_of(counts, 2) == 2);
+  CHECK(counts[1] == 1);
+  layer.dispatch(stream, routing, tokens, rows);
+  CHECK(got[0] == 2);
+  const velo_tensor& by = weight;
+  layer.combine(stream, routing, rows, &by, result);
+  CHECK(back[0] == 3);
+  float gradient[2];
+  const velo::tensor_view drows(gradient, {2, 1});
+  layer.combine_backward(stream, routing, tokens, rows, weight, drows, dweight);
+  CHECK(gradient[1] == 3);
+  CHECK(dweights[1] == 4);
+  layer.combine_backward(stream, routing, tokens, drows);
+  CHECK(gradient[1] == 1);
+  layer.dispatch_backward(stream, routing, drows, result);
+  CHECK(back[1] == 2);
+  CHECK_THROWS_AS(routing.rows(), velo::error);
+  routing.set(stream, choices);
+  routing.forget();
+  CHECK_THROWS_AS(velo::routing::create(nullptr), velo::error);
+}
+
 TEST_CASE("a rank alone has every collective") {
   const velo::context context = velo::context::create();
   const velo::stream_ref stream = context.inline_stream();

@@ -14,6 +14,7 @@
 #include "velo/collective.h"
 #include "velo/context.h"
 #include "velo/dispatch.h"
+#include "velo/dispatcher.h"
 #include "velo/executor.h"
 #include "velo/group.h"
 #include "velo/history.h"
@@ -723,6 +724,31 @@ struct velo_api {
   /* velo/ops_overlap.h */
   velo_status (*matmul_all_reduce_add_rms_norm)(
       velo_stream stream, const velo_matmul_all_reduce_add_rms_norm_args* args);
+
+  /* velo/dispatcher.h */
+  velo_status (*dispatcher_create)(velo_group group, const velo_dispatcher_desc* desc,
+                                   velo_dispatcher* dispatcher);
+  void (*dispatcher_destroy)(velo_dispatcher dispatcher);
+  velo_status (*dispatcher_get_info)(velo_dispatcher dispatcher, velo_dispatcher_info* info);
+  velo_status (*routing_create)(velo_dispatcher dispatcher, velo_routing* routing);
+  void (*routing_destroy)(velo_routing routing);
+  velo_status (*routing_set)(velo_routing routing, velo_stream stream, const velo_tensor* choices);
+  velo_status (*routing_get_rows)(velo_routing routing, int64_t* counts, int64_t capacity,
+                                  int64_t* rows);
+  velo_status (*routing_reset)(velo_routing routing);
+  velo_status (*dispatcher_dispatch)(velo_dispatcher dispatcher, velo_stream stream,
+                                     velo_routing routing, const velo_tensor* tokens,
+                                     const velo_tensor* rows);
+  velo_status (*dispatcher_combine)(velo_dispatcher dispatcher, velo_stream stream,
+                                    velo_routing routing, const velo_tensor* rows,
+                                    const velo_tensor* weights, const velo_tensor* tokens);
+  velo_status (*dispatcher_combine_backward)(velo_dispatcher dispatcher, velo_stream stream,
+                                             velo_routing routing, const velo_tensor* dtokens,
+                                             const velo_tensor* rows, const velo_tensor* weights,
+                                             const velo_tensor* drows, const velo_tensor* dweights);
+  velo_status (*dispatcher_dispatch_backward)(velo_dispatcher dispatcher, velo_stream stream,
+                                              velo_routing routing, const velo_tensor* drows,
+                                              const velo_tensor* dtokens);
 };
 
 VELO_END_C

@@ -536,6 +536,14 @@ class velo_sequence_plan(c_void_p):
     """How ranks share the attention of one sequence that is cut between them."""
 
 
+class velo_dispatcher(c_void_p):
+    """How a layer's rows go to the experts of a group's ranks and back."""
+
+
+class velo_routing(c_void_p):
+    """The choices of one micro-batch, until its backward pass has used them."""
+
+
 class velo_tuning(c_void_p):
     """What a search for layouts of a job found: plans, and candidates that are none."""
 
@@ -890,6 +898,14 @@ class velo_buckets_info(Sized):
 
 class velo_bucket(Sized):
     """One bucket; elements are of gradients, and of parameters."""
+
+
+class velo_dispatcher_desc(Sized):
+    """The properties of a layer of experts."""
+
+
+class velo_dispatcher_info(Sized):
+    """The layout of a dispatcher's experts."""
 
 
 class velo_link(Sized):
@@ -1871,6 +1887,19 @@ velo_bucket._fields_ = [
     ("count", c_int64),
     ("own_offset", c_int64),
     ("own_count", c_int64),
+]
+velo_dispatcher_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("top_k", c_int32),
+    ("experts", c_int64),
+]
+velo_dispatcher_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("top_k", c_int32),
+    ("ranks", c_int64),
+    ("experts", c_int64),
+    ("first_expert", c_int64),
+    ("expert_count", c_int64),
 ]
 velo_link._fields_ = [
     ("struct_size", c_uint32),
@@ -4435,6 +4464,18 @@ FUNCTIONS = {
     "velo_profiler_write": (c_int32, velo_profiler, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_profiler_save": (c_int32, velo_profiler, c_char_p),
     "velo_matmul_all_reduce_add_rms_norm": (c_int32, velo_stream, POINTER(velo_matmul_all_reduce_add_rms_norm_args)),
+    "velo_dispatcher_create": (c_int32, velo_group, POINTER(velo_dispatcher_desc), POINTER(velo_dispatcher)),
+    "velo_dispatcher_destroy": (None, velo_dispatcher),
+    "velo_dispatcher_get_info": (c_int32, velo_dispatcher, POINTER(velo_dispatcher_info)),
+    "velo_routing_create": (c_int32, velo_dispatcher, POINTER(velo_routing)),
+    "velo_routing_destroy": (None, velo_routing),
+    "velo_routing_set": (c_int32, velo_routing, velo_stream, POINTER(velo_tensor)),
+    "velo_routing_get_rows": (c_int32, velo_routing, POINTER(c_int64), c_int64, POINTER(c_int64)),
+    "velo_routing_reset": (c_int32, velo_routing),
+    "velo_dispatcher_dispatch": (c_int32, velo_dispatcher, velo_stream, velo_routing, POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_dispatcher_combine": (c_int32, velo_dispatcher, velo_stream, velo_routing, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_dispatcher_combine_backward": (c_int32, velo_dispatcher, velo_stream, velo_routing, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_dispatcher_dispatch_backward": (c_int32, velo_dispatcher, velo_stream, velo_routing, POINTER(velo_tensor), POINTER(velo_tensor)),
 }
 
 

@@ -1,11 +1,11 @@
 // The whole C++ interface of velo: header-only, C++17, over the C interface of velo/velo.h.
 //
 // Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, swap_space,
-// group, collective, topology, sharding, sequence_plan, buckets, schedule, timeline, tuning,
-// mailbox, executor, pack, managed_tensor, kernel, closure, profiler) are move-only and one pointer
-// wide; views (stream_ref, tensor_view) borrow. A failure throws velo::error, or returns
-// velo::result<T> without exceptions. The library itself sees only the C functions. Start with
-// examples/cpp/hello.cpp.
+// group, collective, topology, sharding, sequence_plan, buckets, dispatcher, routing, schedule,
+// timeline, tuning, mailbox, executor, pack, managed_tensor, kernel, closure, profiler) are
+// move-only and one pointer wide; views (stream_ref, tensor_view) borrow. A failure throws
+// velo::error, or returns velo::result<T> without exceptions. The library itself sees only the C
+// functions. Start with examples/cpp/hello.cpp.
 #pragma once
 
 #include "velo/adaptor.hpp"
@@ -13,6 +13,7 @@
 #include "velo/buckets.hpp"
 #include "velo/collective.hpp"
 #include "velo/context.hpp"
+#include "velo/dispatcher.hpp"
 #include "velo/dynamic.hpp"
 #include "velo/error.hpp"
 #include "velo/event.hpp"

@@ -1,0 +1,144 @@
+/* Dispatchers: tokens to the experts that they chose, on whatever rank, and back, with gradients.
+ *
+ * A dispatcher belongs to a layer: `experts` experts lie on the ranks of a group in equal parts, in
+ * the order of the ranks. A routing belongs to a micro-batch: it takes the choices of this rank's
+ * tokens, exchanges the counts, and is kept until the backward pass has used it. Many routings of
+ * one dispatcher may be in use at a time.
+ *
+ *   velo_routing_set(routing, stream, choices)             all ranks; from topk_router, or recorded
+ *   velo_routing_get_rows(routing, counts, n, &rows)       waits: the rows of each own expert
+ *   velo_dispatcher_dispatch(dispatcher, stream, routing, tokens, rows)
+ *   ..                                                     the experts: velo_grouped_matmul, counts
+ *   velo_dispatcher_combine(dispatcher, stream, routing, rows, weights, tokens)
+ *
+ * and for the gradients, from the last to the first:
+ *
+ *   velo_dispatcher_combine_backward(.., dtokens, rows, weights, drows, dweights)
+ *   velo_dispatcher_dispatch_backward(.., drows, dtokens)  the routing is free again
+ *
+ * Rows lie by expert; those of an expert by rank, then token, then choice. The order depends on the
+ * choices alone: as many ranks as there may be, rows, outputs and gradients of tokens have the same
+ * bits if tokens are dealt in order. A rank without tokens, or whose experts get none, makes the
+ * same calls. Rank r has the experts [r E / ranks, (r + 1) E / ranks).
+ *
+ * Ranks that are threads of a process read the tensors of the others where they lie; other ranks
+ * exchange a row for each choice (parallel.md, all_to_all; Megatron-LM's dispatcher).
+ */
+#ifndef VELO_DISPATCHER_H
+#define VELO_DISPATCHER_H
+
+#include "velo/group.h"
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+typedef struct velo_dispatcher_s* velo_dispatcher;
+typedef struct velo_routing_s* velo_routing;
+
+/* The properties of a layer; all ranks give the same. */
+typedef struct velo_dispatcher_desc {
+  uint32_t struct_size;
+  int32_t top_k;   /* choices of a token, 1 to experts */
+  int64_t experts; /* of all ranks; a multiple of the ranks, at most 2^20 */
+} velo_dispatcher_desc;
+
+#define VELO_DISPATCHER_DESC_INIT \
+  { sizeof(velo_dispatcher_desc), 0, 0 }
+
+/* Makes a dispatcher. group: must outlive its calls. desc: copied. dispatcher: receives the handle;
+ * destroy it with velo_dispatcher_destroy. Makes no other rank wait. Thread class: any. Errors:
+ * NULL, HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a field of newer headers), MEMORY. */
+VELO_API velo_status velo_dispatcher_create(velo_group group, const velo_dispatcher_desc* desc,
+                                            velo_dispatcher* dispatcher);
+
+/* Destroys a dispatcher; its routings can then only be destroyed. NULL is ignored. Thread class:
+ * per-handle. */
+VELO_API void velo_dispatcher_destroy(velo_dispatcher dispatcher);
+
+typedef struct velo_dispatcher_info {
+  uint32_t struct_size;
+  int32_t top_k;
+  int64_t ranks;
+  int64_t experts;
+  int64_t first_expert; /* of this rank */
+  int64_t expert_count; /* of this rank */
+} velo_dispatcher_info;
+
+#define VELO_DISPATCHER_INFO_INIT \
+  { sizeof(velo_dispatcher_info), 0, 0, 0, 0, 0 }
+
+/* Fills the caller's struct, at most info->struct_size bytes of it.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
+VELO_API velo_status velo_dispatcher_get_info(velo_dispatcher dispatcher,
+                                              velo_dispatcher_info* info);
+
+/* Makes a routing without choices. routing: receives the handle; destroy it with
+ * velo_routing_destroy. Thread class: any. Errors: NULL, HANDLE, STATE, MEMORY. */
+VELO_API velo_status velo_routing_create(velo_dispatcher dispatcher, velo_routing* routing);
+
+/* Destroys a routing; calls that are queued go on. NULL is ignored. Thread class: per-handle. */
+VELO_API void velo_routing_destroy(velo_routing routing);
+
+/* Takes the choices of a micro-batch and exchanges the counts with the other ranks; all ranks call
+ * it. choices: int32, compact, [tokens, top_k], each an expert, or negative for a choice that takes
+ * no row: a token of padding, or a dropped choice (topk_router gives -1 - expert). Read when the
+ * work runs; a choice beyond the experts then ends the group, and its rank gets ARGUMENT, the
+ * others PEER. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (choices, a stream of
+ * another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, STATE (a routing whose backward pass is
+ * still to come), FULL, MEMORY, PEER. */
+VELO_API velo_status velo_routing_set(velo_routing routing, velo_stream stream,
+                                      const velo_tensor* choices);
+
+/* Waits until counts are known. counts: receives the rows of each of this rank's experts, those of
+ * the first `capacity`; velo_grouped_matmul takes them as group_list_tensor; may be NULL. rows:
+ * receives their sum; may be NULL. Thread class: per-handle. Errors: HANDLE, ARGUMENT (capacity),
+ * STATE (a routing that was not set, or whose velo_routing_set failed; a call from work that others
+ * wait for), NULL. */
+VELO_API velo_status velo_routing_get_rows(velo_routing routing, int64_t* counts, int64_t capacity,
+                                           int64_t* rows);
+
+/* Forgets the choices of a routing that needs no backward pass, so that it can be set again. Calls
+ * that are queued go on. Thread class: per-handle. Errors: NULL, HANDLE. */
+VELO_API velo_status velo_routing_reset(velo_routing routing);
+
+/* The four calls below work after velo_routing_get_rows, on all ranks in the same order. Tensors
+ * are compact, of one dtype: float32, bfloat16 or float16; those of tokens are [tokens, n], those
+ * of rows [rows, n]. Sums are those of a token in the order of its choices, in float32, rounded
+ * once. */
+
+/* Gives the experts their rows: rows[..] = tokens[t] for each choice of t. Thread class: any.
+ * Errors: NULL, HANDLE, ARGUMENT (a routing of another dispatcher, a stream of another context),
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_dispatcher_dispatch(velo_dispatcher dispatcher, velo_stream stream,
+                                              velo_routing routing, const velo_tensor* tokens,
+                                              const velo_tensor* rows);
+
+/* Gives the tokens what the experts made of their rows: tokens[t] = sum over the choices j of t of
+ * weights[t, j] times its row. weights: float32, [tokens, top_k]; NULL: 1 each, on all ranks alike.
+ * Thread class: any. Errors: as velo_dispatcher_dispatch. */
+VELO_API velo_status velo_dispatcher_combine(velo_dispatcher dispatcher, velo_stream stream,
+                                             velo_routing routing, const velo_tensor* rows,
+                                             const velo_tensor* weights, const velo_tensor* tokens);
+
+/* The gradient of velo_dispatcher_combine: drows[..] = weights[t, j] dtokens[t], and dweights[t, j]
+ * = the product of its row and dtokens[t], summed in float32 by blocks, of blocks in double; 0 for
+ * a choice without a row. rows and weights: of the forward call. dweights: float32, [tokens,
+ * top_k]; NULL with weights, on all ranks alike. Thread class: any. Errors: as
+ * velo_dispatcher_dispatch. */
+VELO_API velo_status velo_dispatcher_combine_backward(
+    velo_dispatcher dispatcher, velo_stream stream, velo_routing routing,
+    const velo_tensor* dtokens, const velo_tensor* rows, const velo_tensor* weights,
+    const velo_tensor* drows, const velo_tensor* dweights);
+
+/* The gradient of velo_dispatcher_dispatch: dtokens[t] = the sum of the drows of its choices. The
+ * routing is then free to be set again. Thread class: per-handle. Errors: as
+ * velo_dispatcher_dispatch. */
+VELO_API velo_status velo_dispatcher_dispatch_backward(velo_dispatcher dispatcher,
+                                                       velo_stream stream, velo_routing routing,
+                                                       const velo_tensor* drows,
+                                                       const velo_tensor* dtokens);
+
+VELO_END_C
+
+#endif

@@ -1,0 +1,51 @@
+// The movements of rows between tokens and experts, and their gradients.
+//
+//   to experts   rows[..] = tokens[t], or weight * tokens[t] with the products that are the
+//                gradients of the weights
+//   to tokens    tokens[t] = sum of weight * row over the choices of t
+//
+// Ranks that see each other's tensors read rows where they lie and write them where they belong.
+// Others send a row for each choice by an all-to-all: packed by expert before it, put in their
+// places behind it. Invariant: both ways give the same bits. Cost: one read and one write of each
+// row, and a copy of each side for ranks that send.
+#pragma once
+
+#include <memory>
+
+#include "comm/group/group.hpp"
+#include "core/stream/stream.hpp"
+#include "sched/moe/row_routes.hpp"
+
+namespace velo::sched {
+
+enum class row_direction { to_experts, to_tokens };
+
+// A call, checked. Tensors that it does not have are nullptr, as empty ones may be.
+struct row_exchange {
+  const char* function;
+  row_direction direction;
+  std::shared_ptr<const row_routes> routes;
+  comm::group* among;
+  velo_dtype dtype;
+  std::int64_t width;  // elements of a row
+  const void* from;    // tokens or rows, by the direction
+  void* to;            // rows or tokens
+  bool weighted = false;
+  const float* weights = nullptr;       // [tokens, top_k]; weighted alone
+  const void* products_with = nullptr;  // rows whose products with `from` are dweights
+  bool differentiates = false;          // weighted, to experts: dweights are wanted
+  float* dweights = nullptr;            // [tokens, top_k]
+};
+
+void submit(core::stream& on, const row_exchange& what);
+
+// Takes the choices and exchanges counts. choices must stay until the work has run.
+struct choice_exchange {
+  const char* function;
+  std::shared_ptr<row_routes> routes;
+  comm::group* among;
+  const std::int32_t* choices;
+};
+void submit(core::stream& on, const choice_exchange& what);
+
+}  // namespace velo::sched

@@ -1,0 +1,140 @@
+// The sort of choices, and the places that follow from the counts of all ranks.
+#include "sched/moe/row_routes.hpp"
+
+#include "core/failure.hpp"
+#include "core/index.hpp"
+
+namespace velo::sched {
+
+using core::at;
+using core::fail;
+
+namespace {
+
+constexpr std::int64_t most_rows = std::int64_t{1} << 31;
+
+// Where each of some consecutive parts begins, and the end.
+std::vector<std::int64_t> begins_of(const std::int64_t* counts, std::int64_t parts) {
+  std::vector<std::int64_t> begins{0};
+  begins.reserve(at(parts + 1));
+  for (std::int64_t i = 0; i < parts; ++i) begins.push_back(begins.back() + counts[i]);
+  return begins;
+}
+
+}  // namespace
+
+row_routes::row_routes(const expert_layout& of, std::int64_t tokens)
+    : layout_(of),
+      tokens_(tokens),
+      own_(at(of.experts)),
+      all_(at(of.ranks * of.experts)),
+      starts_(at(tokens + 1)) {
+  const std::size_t choices = at(tokens * of.top_k);
+  order_.reserve(choices), numbers_.reserve(choices), entries_.reserve(choices);
+  rows_at_.reserve(choices), ranks_at_.reserve(choices);
+  runs_.reserve(at(of.experts));
+}
+
+void row_routes::take(const std::int32_t* choices) {
+  for (std::int64_t i = 0; i < tokens_ * layout_.top_k; ++i) {
+    if (choices[i] >= layout_.experts)
+      fail(VELO_ERR_ARGUMENT,
+           core::concat("choices[", i / layout_.top_k, "][", i % layout_.top_k, "]"),
+           core::concat("an expert below ", layout_.experts, ", or a negative number"),
+           core::number(choices[i]));
+    if (choices[i] >= 0) ++own_[at(choices[i])];
+  }
+  sort(choices);
+}
+
+void row_routes::sort(const std::int32_t* choices) {
+  std::vector<std::int64_t> next = begins_of(own_.data(), layout_.experts);
+  order_.resize(at(next.back()));
+  for (std::int64_t t = 0; t < tokens_; ++t) {
+    for (std::int64_t i = t * layout_.top_k; i < (t + 1) * layout_.top_k; ++i) {
+      if (choices[i] < 0) continue;
+      const std::int64_t entry = next[at(choices[i])]++;
+      order_[at(entry)] = static_cast<std::int32_t>(i);
+      numbers_.push_back(static_cast<std::int32_t>(i));
+      entries_.push_back(static_cast<std::int32_t>(entry));
+    }
+    starts_[at(t + 1)] = static_cast<std::int64_t>(numbers_.size());
+  }
+}
+
+void row_routes::complete() {
+  set_blocks();
+  set_runs();
+  set_rows_at();
+  std::uint64_t hash = 0;
+  for (const std::int64_t count : all_)
+    hash = comm::mixed(hash + static_cast<std::uint64_t>(count) + 1);
+  hash_ = hash | 1;
+}
+
+void row_routes::set_blocks() {
+  std::int64_t given = 0;
+  for (int rank = 0; rank < layout_.ranks; ++rank) {
+    std::int64_t to = 0, from = 0;
+    for (std::int64_t e = 0; e < layout_.each(); ++e) {
+      to += own_[at(layout_.first(rank) + e)];
+      from += all_[at(rank * layout_.experts + layout_.first(layout_.rank) + e)];
+    }
+    given_.push_back({given, to});
+    received_.push_back({rows_, from});
+    given += to, rows_ += from;
+  }
+  if (rows_ >= most_rows)
+    fail(VELO_ERR_ARGUMENT, "choices", "fewer than 2^31 rows for the experts of a rank",
+         core::number(rows_));
+}
+
+void row_routes::set_runs() {
+  std::vector<std::int64_t> first, received;  // by rank: its next entry, and the next received row
+  for (int rank = 0; rank < layout_.ranks; ++rank) {
+    first.push_back(0);
+    for (std::int64_t e = 0; e < layout_.first(layout_.rank); ++e)
+      first.back() += all_[at(rank * layout_.experts + e)];
+    received.push_back(received_[at(rank)].begin);
+  }
+  std::int64_t row = 0;
+  for (std::int64_t e = layout_.first(layout_.rank); e < layout_.first(layout_.rank + 1); ++e)
+    for (int rank = 0; rank < layout_.ranks; ++rank) {
+      const std::int64_t count = all_[at(rank * layout_.experts + e)];
+      if (count > 0) runs_.push_back({row, received[at(rank)], first[at(rank)], count, rank});
+      row += count, first[at(rank)] += count, received[at(rank)] += count;
+    }
+}
+
+// A row of this rank lies behind those of the experts before, and of the ranks before.
+void row_routes::set_rows_at() {
+  std::vector<std::int64_t> row_of_first(at(layout_.experts));
+  for (int owner = 0; owner < layout_.ranks; ++owner) {
+    std::int64_t row = 0;
+    for (std::int64_t e = layout_.first(owner); e < layout_.first(owner + 1); ++e)
+      for (int rank = 0; rank < layout_.ranks; ++rank) {
+        if (rank == layout_.rank) row_of_first[at(e)] = row;
+        row += all_[at(rank * layout_.experts + e)];
+      }
+  }
+  const std::vector<std::int64_t> begins = begins_of(own_.data(), layout_.experts);
+  std::vector<std::int32_t> row(order_.size()), rank(order_.size());
+  for (std::int64_t e = 0; e < layout_.experts; ++e)
+    for (std::int64_t i = begins[at(e)]; i < begins[at(e + 1)]; ++i) {
+      row[at(i)] = static_cast<std::int32_t>(row_of_first[at(e)] + i - begins[at(e)]);
+      rank[at(i)] = layout_.owner(e);
+    }
+  for (const std::int32_t entry : entries_) {
+    rows_at_.push_back(row[at(entry)]);
+    ranks_at_.push_back(rank[at(entry)]);
+  }
+}
+
+std::int64_t row_routes::rows_of(std::int64_t own_expert) const {
+  std::int64_t rows = 0;
+  for (int rank = 0; rank < layout_.ranks; ++rank)
+    rows += all_[at(rank * layout_.experts + layout_.first(layout_.rank) + own_expert)];
+  return rows;
+}
+
+}  // namespace velo::sched

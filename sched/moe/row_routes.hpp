@@ -1,0 +1,102 @@
+// The routes of a micro-batch: which rows of this rank's tokens go to which expert, and which rows
+// of which rank this rank's experts get.
+//
+// take() sorts this rank's choices by expert (stable, so by token and choice within one). When the
+// counts of all ranks are there, complete() derives every place from them: own rows lie by expert,
+// then rank; rows of a message lie by expert. Invariant: all ranks have the same counts, so places
+// agree without another message. Cost: three passes over the choices, one over ranks x experts, and
+// 28 bytes a choice.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/operation/operation.hpp"
+
+namespace velo::sched {
+
+// The experts of a layer on the ranks of a group, and this rank.
+struct expert_layout {
+  int ranks, rank;
+  std::int64_t experts;
+  std::int64_t top_k;
+
+  std::int64_t each() const { return experts / ranks; }  // experts of a rank
+  std::int64_t first(int of) const { return of * each(); }
+  int owner(std::int64_t expert) const { return static_cast<int>(expert / each()); }
+};
+
+// The rows that one rank gives to one of this rank's experts.
+struct expert_run {
+  std::int64_t row;       // the first, among this rank's rows
+  std::int64_t received;  // the same, where rows lie by rank, then expert
+  std::int64_t first;     // the first, among the sorted choices of the rank
+  std::int64_t count;
+  int from;
+};
+
+class row_routes {
+ public:
+  // tokens: of this rank.
+  row_routes(const expert_layout& of, std::int64_t tokens);
+
+  // Throws ARGUMENT for a choice beyond the experts.
+  void take(const std::int32_t* choices);
+  void complete();
+
+  const expert_layout& layout() const { return layout_; }
+  std::int64_t tokens() const { return tokens_; }
+  // [experts]: rows that this rank gives to each; [ranks][experts]: that each rank gives.
+  const std::int64_t* own_counts() const { return own_.data(); }
+  std::int64_t* all_counts() { return all_.data(); }
+  // The sorted choices: entry i is that of number order()[i] (token x top_k + choice).
+  const std::vector<std::int32_t>& order() const { return order_; }
+
+  bool is_complete() const { return hash_ != 0; }
+
+  // After complete():
+  std::int64_t rows() const { return rows_; }  // of this rank's experts
+  std::int64_t rows_of(std::int64_t own_expert) const;
+  const std::vector<expert_run>& runs() const { return runs_; }  // by row, none empty
+  std::uint64_t hash() const { return hash_; }                   // the same on all ranks
+  // Entries of the order, and rows of this rank, for each rank.
+  const comm::blocks& given() const { return given_; }
+  const comm::blocks& received() const { return received_; }
+
+  // The choices of a token that have rows: their numbers, the entries of the order, and the rows at
+  // their experts' ranks.
+  struct token_choices {
+    std::int64_t before, count;  // before: choices of earlier tokens
+    const std::int32_t* numbers;
+    const std::int32_t* entries;
+    const std::int32_t* rows;
+    const std::int32_t* ranks;
+  };
+  token_choices of_token(std::int64_t token) const {
+    const std::int64_t first = starts_[core::at(token)];
+    return {first,
+            starts_[core::at(token + 1)] - first,
+            numbers_.data() + first,
+            entries_.data() + first,
+            rows_at_.data() + first,
+            ranks_at_.data() + first};
+  }
+
+ private:
+  void sort(const std::int32_t* choices);
+  void set_blocks();
+  void set_runs();
+  void set_rows_at();
+
+  const expert_layout layout_;
+  const std::int64_t tokens_;
+  std::vector<std::int64_t> own_, all_;
+  std::vector<std::int32_t> order_, numbers_, entries_, rows_at_, ranks_at_;
+  std::vector<std::int64_t> starts_;  // [tokens + 1], into the four lists above
+  std::vector<expert_run> runs_;
+  comm::blocks given_, received_;
+  std::int64_t rows_ = 0;
+  std::uint64_t hash_ = 0;
+};
+
+}  // namespace velo::sched
