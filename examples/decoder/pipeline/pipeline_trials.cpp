@@ -19,7 +19,8 @@ void pipeline::warm_up() {
 
 std::vector<recompute_cost> pipeline::measure(bool keeps_middle) {
   for (std::size_t i = 0; i < stages_.size(); ++i)
-    if (stages_[i].part.has_layers()) return stages_[i].part.measure(stream_, *make_trial(i), keeps_middle);
+    if (stages_[i].part.has_layers())
+      return stages_[i].part.measure(stream_, *make_trial(i), keeps_middle);
   std::vector<recompute_cost> none;  // as many as others have, which compare them one by one
   for (const velo_recompute_kind kind : measured_kinds) none.push_back({kind, 0, 0});
   return none;
