@@ -12,10 +12,10 @@
 // Linear layers take turns with their composition: parallel/linear_rows.cpp, and pairs of them with
 // packed weights: parallel/packed_pair_rows.cpp. So do rows of a cut table:
 // parallel/embedding_rows.cpp; shapes: tokens, elements of a row, where y lies. Norms of a cut
-// hidden dimension take turns with norms of whole rows: parallel/norm_rows.cpp. Tokens to experts and
-// back take turns with their composition: parallel/dispatch_rows.cpp. Ranks are threads
-// (local) and processes (shm). A filter is a part of "operator type shape by", of attention without
-// the kind. Goals: goals.json, parallel.
+// hidden dimension take turns with norms of whole rows: parallel/norm_rows.cpp. Tokens to experts
+// and back take turns with their composition: parallel/dispatch_rows.cpp. Ranks are threads (local)
+// and processes (shm). A filter is a part of "operator type shape by", of attention without the
+// kind. Goals: goals.json, parallel.
 #include <algorithm>
 #include <cstring>
 #include <string>

@@ -33,7 +33,7 @@ struct token_sum {
   const T* permuted;
   T* y;
   bool bypass;  // write y around the cache
-  // Rows of several matrices instead: those of `ranks[j]` for entry j, and for the next ones behind.
+  // Rows of several matrices instead: entry j is of matrix ranks[j]; those of `next` come behind.
   const T* const* matrices = nullptr;
   const int32_t* ranks = nullptr;
 

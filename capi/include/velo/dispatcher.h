@@ -48,7 +48,7 @@ typedef struct velo_dispatcher_desc {
 
 /* Makes a dispatcher. group: must outlive its calls. desc: copied. dispatcher: receives the handle;
  * destroy it with velo_dispatcher_destroy. Makes no other rank wait. Thread class: any. Errors:
- * NULL, HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a field of newer headers), MEMORY. */
+ * NULL, HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_dispatcher_create(velo_group group, const velo_dispatcher_desc* desc,
                                             velo_dispatcher* dispatcher);
 
@@ -92,14 +92,14 @@ VELO_API velo_status velo_routing_set(velo_routing routing, velo_stream stream,
 
 /* Waits until counts are known. counts: receives the rows of each of this rank's experts, those of
  * the first `capacity`; velo_grouped_matmul takes them as group_list_tensor; may be NULL. rows:
- * receives their sum; may be NULL. Thread class: per-handle. Errors: HANDLE, ARGUMENT (capacity),
- * STATE (a routing that was not set, or whose velo_routing_set failed; a call from work that others
- * wait for), NULL. */
+ * receives their sum; may be NULL. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT
+ * (capacity), STATE (a routing that was not set, or whose velo_routing_set failed; a call from work
+ * that others wait for). */
 VELO_API velo_status velo_routing_get_rows(velo_routing routing, int64_t* counts, int64_t capacity,
                                            int64_t* rows);
 
 /* Forgets the choices of a routing that needs no backward pass, so that it can be set again. Calls
- * that are queued go on. Thread class: per-handle. Errors: NULL, HANDLE. */
+ * that are queued go on. Thread class: per-handle. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_routing_reset(velo_routing routing);
 
 /* The four calls below work after velo_routing_get_rows, on all ranks in the same order. Tensors
@@ -116,7 +116,8 @@ VELO_API velo_status velo_dispatcher_dispatch(velo_dispatcher dispatcher, velo_s
 
 /* Gives the tokens what the experts made of their rows: tokens[t] = sum over the choices j of t of
  * weights[t, j] times its row. weights: float32, [tokens, top_k]; NULL: 1 each, on all ranks alike.
- * Thread class: any. Errors: as velo_dispatcher_dispatch. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (as for velo_dispatcher_dispatch), RANK, SHAPE,
+ * DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_dispatcher_combine(velo_dispatcher dispatcher, velo_stream stream,
                                              velo_routing routing, const velo_tensor* rows,
                                              const velo_tensor* weights, const velo_tensor* tokens);
@@ -124,16 +125,18 @@ VELO_API velo_status velo_dispatcher_combine(velo_dispatcher dispatcher, velo_st
 /* The gradient of velo_dispatcher_combine: drows[..] = weights[t, j] dtokens[t], and dweights[t, j]
  * = the product of its row and dtokens[t], summed in float32 by blocks, of blocks in double; 0 for
  * a choice without a row. rows and weights: of the forward call. dweights: float32, [tokens,
- * top_k]; NULL with weights, on all ranks alike. Thread class: any. Errors: as
- * velo_dispatcher_dispatch. */
+ * top_k]; NULL with weights, on all ranks alike. Thread class: any. Errors: NULL, HANDLE, ARGUMENT
+ * (as for velo_dispatcher_dispatch), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL,
+ * MEMORY, PEER. */
 VELO_API velo_status velo_dispatcher_combine_backward(
     velo_dispatcher dispatcher, velo_stream stream, velo_routing routing,
     const velo_tensor* dtokens, const velo_tensor* rows, const velo_tensor* weights,
     const velo_tensor* drows, const velo_tensor* dweights);
 
 /* The gradient of velo_dispatcher_dispatch: dtokens[t] = the sum of the drows of its choices. The
- * routing is then free to be set again. Thread class: per-handle. Errors: as
- * velo_dispatcher_dispatch. */
+ * routing is then free to be set again. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT
+ * (as for velo_dispatcher_dispatch), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL,
+ * MEMORY, PEER. */
 VELO_API velo_status velo_dispatcher_dispatch_backward(velo_dispatcher dispatcher,
                                                        velo_stream stream, velo_routing routing,
                                                        const velo_tensor* drows,

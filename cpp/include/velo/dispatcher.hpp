@@ -2,7 +2,6 @@
 #pragma once
 
 #include <utility>
-#include <vector>
 
 #include "velo/detail/call.hpp"
 #include "velo/detail/function.hpp"

@@ -407,7 +407,7 @@ TEST_CASE("a choice beyond the experts is named, and its rank by the others") {
   }
 }
 
-TEST_CASE("ranks with another routing in a call are told before rows move") {
+TEST_CASE("ranks with another routing in a call are refused before rows move") {
   const local_ranks ranks(2);
   const std::vector<call_record> ends = ranks.run([&](const rank_of_group& me) {
     const layer of(me.group, 4, 1);

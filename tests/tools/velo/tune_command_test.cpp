@@ -353,24 +353,24 @@ TEST_CASE("plans that pretrain cannot run are not written, and the reason is pri
 
 TEST_CASE("tables and data say which plans pretrain runs") {
   const temporary_folder folder_of_test;
-  // Of two stages a balanced split leaves the last one, which has the output, without a layer.
   const std::string job =
       folder_of_test.put("job.json", R"({"model": {"layers": 1, "hidden": 64, "heads": 4,
       "ffn_hidden": 96, "vocabulary": 30000}, "training": {"global_batch": 4, "sequence": 64},
-      "accelerators": 2, "search": {"tp": [1], "cp": [1], "pp": [1, 2], "kind": ["1f1b"],
-      "micro_batch": [2], "recompute": ["none"], "split": ["balanced"]}})");
+      "accelerators": 2, "search": {"tp": [1], "cp": [1], "pp": [1], "kind": ["1f1b"],
+      "micro_batch": [2], "recompute": ["none", "norms"]}})");
   const json all = parsed(tune(job + " --json").out);
   const json_t* plans = json_object_get(all.get(), "plans");
   REQUIRE(json_array_size(plans) == 2);
   std::vector<std::string> marks;
   for (std::size_t i = 0; i < 2; ++i) {
     const json_t* plan = json_array_get(plans, i);
-    const bool staged = number_of(json_object_get(plan, "layout"), "pp") == 2;
-    CHECK(json_is_true(json_object_get(plan, "runnable")) == !staged);
+    const json_t* recompute = json_object_get(json_object_get(plan, "layout"), "recompute");
+    const bool runs = json_string_value(recompute) == std::string("none");
+    CHECK(json_is_true(json_object_get(plan, "runnable")) == runs);
     const json_t* why = json_object_get(plan, "not_runnable");
     CHECK((why == nullptr ? "" : std::string(json_string_value(why))) ==
-          (staged ? "it has a stage without a layer" : ""));
-    marks.push_back(staged ? "-" : "runs");
+          (runs ? "" : "it recomputes norms and activations"));
+    marks.push_back(runs ? "runs" : "-");
   }
   std::istringstream lines(tune(job).out);
   std::size_t row = 0;
