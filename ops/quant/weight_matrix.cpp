@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/output_shapes.hpp"
 
@@ -48,7 +49,7 @@ void require_groups_of_size(const weight_fields& f, const weight_sizes& s) {
   if (size % 32 != 0 || size >= s.k)
     fail(VELO_ERR_ARGUMENT, "args.group_size",
          core::concat("a multiple of 32 below k, which is ", s.k), core::number(size));
-  const std::int64_t wanted = (s.k + size - 1) / size;
+  const std::int64_t wanted = core::ceil_div(s.k, size);
   if (s.groups != wanted)
     fail(VELO_ERR_SHAPE, text("args.%s.shape", f.scale_name),
          core::concat(wanted, " groups, because args.group_size is ", size, " and k is ", s.k),

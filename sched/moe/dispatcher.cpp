@@ -43,7 +43,7 @@ bool is_row_dtype(velo_dtype dtype) {
          (dtype.code == VELO_DTYPE_BFLOAT && dtype.bits == 16);
 }
 
-std::int64_t checked_experts(const velo_dispatcher_desc& desc, int ranks) {
+void require_experts(const velo_dispatcher_desc& desc, int ranks) {
   constexpr std::int64_t most = 1 << 20;
   if (desc.experts < 1 || desc.experts > most || desc.experts % ranks != 0)
     fail(VELO_ERR_ARGUMENT, "desc.experts",
@@ -51,7 +51,6 @@ std::int64_t checked_experts(const velo_dispatcher_desc& desc, int ranks) {
   if (desc.top_k < 1 || desc.top_k > desc.experts)
     fail(VELO_ERR_ARGUMENT, "desc.top_k", concat("1 to ", desc.experts, ", the experts"),
          number(desc.top_k));
-  return desc.experts;
 }
 
 core::context& owner_of(velo_group among) {
@@ -60,7 +59,8 @@ core::context& owner_of(velo_group among) {
 
 expert_layout layout_of(velo_group among, const velo_dispatcher_desc& desc) {
   const comm::group& of = core::use<comm::group>(among, "group");
-  return {of.size(), of.rank(), checked_experts(desc, of.size()), desc.top_k};
+  require_experts(desc, of.size());
+  return {of.size(), of.rank(), desc.experts, desc.top_k};
 }
 
 }  // namespace
@@ -168,7 +168,6 @@ void dispatcher::combine_backward(core::stream& on, routing& by, const combine_g
     all.what.weighted = true;
     all.what.weights = reinterpret_cast<const float*>(weights.data);
     all.what.products_with = rows.data;
-    all.what.differentiates = true;
     all.what.dweights = reinterpret_cast<float*>(dweights.data);
   } else if (of.dweights != nullptr) {
     fail(VELO_ERR_NULL, "weights", "the weights of dweights", "NULL");
@@ -210,14 +209,25 @@ void routing::set(core::stream& on, const velo_tensor* choices) {
   const auto routes = std::make_shared<row_routes>(layer.layout(), choices->shape[0]);
   submit(on, choice_exchange{"velo_routing_set", routes, &layer.group(),
                              reinterpret_cast<const std::int32_t*>(given.data)});
-  if (!on.is_inline()) on.record(known_);
+  if (!on.is_inline()) {
+    try {
+      on.record(known_);
+    } catch (...) {  // the exchange is queued, but this rank could not wait for it
+      layer.group().abort("a routing could not be set");
+      throw;
+    }
+  }
   awaited_ = on.is_inline();
   routes_ = routes;
 }
 
+void routing::require_set() const {
+  if (routes_ == nullptr) fail(VELO_ERR_STATE, "routing", "choices, by velo_routing_set", "none");
+}
+
 const row_routes& routing::wait() {
   const dispatcher& layer = of();
-  if (routes_ == nullptr) fail(VELO_ERR_STATE, "routing", "choices, by velo_routing_set", "none");
+  require_set();
   if (!awaited_) {
     const std::shared_ptr<core::point> point = known_.last();
     if (!point->passed()) {
@@ -231,7 +241,7 @@ const row_routes& routing::wait() {
 
 std::shared_ptr<const row_routes> routing::require() const {
   static_cast<void>(of());
-  if (routes_ == nullptr) fail(VELO_ERR_STATE, "routing", "choices, by velo_routing_set", "none");
+  require_set();
   if (!awaited_)
     fail(VELO_ERR_STATE, "routing", "counts, by velo_routing_get_rows", "choices alone");
   if (!routes_->is_complete())

@@ -6,7 +6,6 @@
 // are known. A call costs some checks beside its movement of rows.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "comm/group/buffer.hpp"
@@ -65,6 +64,8 @@ class routing {
   void reset() noexcept { routes_ = nullptr; }
 
  private:
+  void require_set() const;
+
   const velo_dispatcher of_;
   std::shared_ptr<row_routes> routes_;  // nullptr: without choices
   core::event known_;

@@ -6,7 +6,6 @@
 #include <new>
 
 #include "core/index.hpp"
-#include "core/simd/scalar.hpp"
 #include "ops/experts/token_slots.hpp"
 #include "ops/operator/definition.hpp"
 #include "sched/overlap/product.hpp"
@@ -26,15 +25,15 @@ const ops::moe_token_kernels& kernels_of(const core::execution& on) {
   return *static_cast<const ops::moe_token_kernels*>(all.entries[i].kernels);
 }
 
-comm::operation operation_of(const row_exchange& what) {
+comm::operation request_of(const row_exchange& what) {
   comm::operation all;
   all.function = what.function;
   all.terms.kind = comm::collective::all_to_all;
   all.terms.in_code = all.terms.out_code = what.dtype.code;
   all.terms.in_bits = all.terms.out_bits = what.dtype.bits;
   all.terms.count = what.width;
-  const std::uint64_t form = (what.direction == row_direction::to_experts ? 1u : 2u) +
-                             (what.weighted ? 4u : 0u) + (what.differentiates ? 8u : 0u);
+  const std::uint64_t form =
+      (what.direction == row_direction::to_experts ? 1u : 2u) + (what.weighted ? 4u : 0u);
   all.terms.require_same(comm::mixed(what.routes->hash() + form));
   all.bytes = what.routes->rows() * what.width * (what.dtype.bits / 8);
   return all;
@@ -79,7 +78,7 @@ class row_mover {
                float* products) const;
   void take_rows(const shown* ranks, float* products, core::execution& turn) const;
   void sum_rows(const row_matrices& in, core::execution& turn) const;
-  void collect_products(const shown* ranks) const;
+  void collect_products(const shown* ranks, core::execution& turn) const;
   void send_to_experts(const comm::operation& op, comm::transport& link, core::arena& scratch);
   void return_products(const comm::operation& op, comm::transport& link, core::arena& scratch,
                        const float* products);
@@ -182,24 +181,24 @@ void row_mover<T>::sum_rows(const row_matrices& in, core::execution& turn) const
     const float* weights =
         weights_of(what_.weights, all, layout_.top_k, room + thread * layout_.top_k);
     const std::int64_t left = entries - all.before - all.count;
-    const ops::token_rows at{rows, weights, all.count, rows + all.count, left, n_};
-    kernels.sum(ops::token_sum<T>{at, in.all, to() + t * n_, false, in.of_ranks, all.ranks});
+    const ops::token_rows lists{rows, weights, all.count, rows + all.count, left, n_};
+    kernels.sum(ops::token_sum<T>{lists, in.all, to() + t * n_, false, in.of_ranks, all.ranks});
   });
 }
 
 template <class T>
-void row_mover<T>::collect_products(const shown* ranks) const {
+void row_mover<T>::collect_products(const shown* ranks, core::execution& turn) const {
   std::fill_n(what_.dweights, routes_.tokens() * layout_.top_k, 0.0f);
-  for (std::int64_t t = 0; t < routes_.tokens(); ++t) {
+  each_token(turn, [&](std::int64_t t, int) {
     const row_routes::token_choices all = routes_.of_token(t);
     for (std::int64_t j = 0; j < all.count; ++j)
       what_.dweights[all.numbers[j]] = ranks[all.ranks[j]].products[all.rows[j]];
-  }
+  });
 }
 
 template <class T>
 void row_mover<T>::in_place(comm::operation& op, comm::transport& link, core::arena& scratch) {
-  float* products = !what_.differentiates ? nullptr : take<float>(scratch, routes_.rows());
+  float* products = !what_.differentiates() ? nullptr : take<float>(scratch, routes_.rows());
   op.in = new (take<shown>(scratch, 1)) shown{&what_, products};  // outlives a failure here
   op.set_count(1);
   const auto relay = link.begin_relay(op, on_);
@@ -224,7 +223,8 @@ void row_mover<T>::in_place(comm::operation& op, comm::transport& link, core::ar
     with_all([&](core::execution& turn) { sum_rows({nullptr, matrices}, turn); });
   } else {
     with_all([&](core::execution& turn) { take_rows(ranks, products, turn); });
-    if (products != nullptr) with_all([&](core::execution&) { collect_products(ranks); });
+    if (products != nullptr)
+      with_all([&](core::execution& turn) { collect_products(ranks, turn); });
   }
   relay->wait_readers();
   relay->finish();
@@ -259,9 +259,9 @@ void row_mover<T>::send_to_experts(const comm::operation& op, comm::transport& l
   const auto entries = static_cast<std::int64_t>(routes_.order().size()), rows = routes_.rows();
   T* packed = take<T>(scratch, entries * n_);
   T* got = take<T>(scratch, rows * n_);
-  float* packed_weights = take<float>(scratch, entries);
-  float* weights = take<float>(scratch, rows);
-  float* products = !what_.differentiates ? nullptr : take<float>(scratch, rows);
+  float* packed_weights = what_.weighted ? take<float>(scratch, entries) : nullptr;
+  float* weights = what_.weighted ? take<float>(scratch, rows) : nullptr;
+  float* products = !what_.differentiates() ? nullptr : take<float>(scratch, rows);
   in_turn(on_, [&](core::execution& turn) {
     each_token(turn, [&](std::int64_t t, int) {
       const row_routes::token_choices all = routes_.of_token(t);
@@ -276,9 +276,11 @@ void row_mover<T>::send_to_experts(const comm::operation& op, comm::transport& l
   in_turn(on_, [&](core::execution& turn) {
     const ops::moe_token_kernels& kernels = kernels_of(turn);
     each_run(turn, [&](const expert_run& run, std::int64_t first, std::int64_t last) {
-      for (std::int64_t i = first; i < last; ++i)
-        put_row(kernels, run.row + i, got + (run.received + i) * n_, weights[run.received + i],
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t at_rank = run.received + i;
+        put_row(kernels, run.row + i, got + at_rank * n_, weights == nullptr ? 1 : weights[at_rank],
                 products);
+      }
     });
   });
   if (products != nullptr) return_products(op, link, scratch, products);
@@ -325,7 +327,7 @@ void row_mover<T>::by_blocks(const comm::operation& op, comm::transport& link,
 // ---- calls in the order of the group ----
 
 void carry_out(const row_exchange& what, const comm::group::ticket& place, core::execution& on) {
-  comm::operation op = operation_of(what);
+  comm::operation op = request_of(what);
   what.among->serve(place, op, [&](comm::transport& link, core::arena& scratch) {
     ops::with_element_type(what.dtype, [&](auto element) {
       row_mover<decltype(element)> mover(what, on);
@@ -335,9 +337,6 @@ void carry_out(const row_exchange& what, const comm::group::ticket& place, core:
         mover.by_blocks(op, link, scratch);
     });
   });
-}
-comm::operation request_of(const row_exchange& what) {
-  return operation_of(what);
 }
 
 comm::operation request_of(const choice_exchange& what) {

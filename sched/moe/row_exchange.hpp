@@ -33,8 +33,10 @@ struct row_exchange {
   bool weighted = false;
   const float* weights = nullptr;       // [tokens, top_k]; weighted alone
   const void* products_with = nullptr;  // rows whose products with `from` are dweights
-  bool differentiates = false;          // weighted, to experts: dweights are wanted
   float* dweights = nullptr;            // [tokens, top_k]
+
+  // Whether gradients of the weights are wanted.
+  bool differentiates() const { return weighted && direction == row_direction::to_experts; }
 };
 
 void submit(core::stream& on, const row_exchange& what);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/operation/operation.hpp"
+#include "core/index.hpp"
 
 namespace velo::sched {
 

@@ -120,9 +120,11 @@ std::int64_t rows_scattered(const fields& f, const membership& in, const char* l
   return all / in.size();
 }
 
+// The lists belong to the call's arguments, which a queued call copies, so each call sets its own.
 void set_lists(const fields& f, problem& p) {
   p.gather_rows = f.gather_rows, p.scatter_rows = f.scatter_rows;
 }
+
 std::uint64_t hash_of_list(const velo_ints* list) {
   return list == nullptr ? 0 : hash_of(*list);
 }

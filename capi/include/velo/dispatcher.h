@@ -17,9 +17,9 @@
  *   velo_dispatcher_dispatch_backward(.., drows, dtokens)  the routing is free again
  *
  * Rows lie by expert; those of an expert by rank, then token, then choice. The order depends on the
- * choices alone: as many ranks as there may be, rows, outputs and gradients of tokens have the same
- * bits if tokens are dealt in order. A rank without tokens, or whose experts get none, makes the
- * same calls. Rank r has the experts [r E / ranks, (r + 1) E / ranks).
+ * choices alone: if tokens are dealt to ranks in order, rows, outputs and gradients of tokens have
+ * the same bits for any number of ranks. A rank without tokens, or whose experts get none, makes
+ * the same calls. Rank r has the experts [r E / ranks, (r + 1) E / ranks).
  *
  * Ranks that are threads of a process read the tensors of the others where they lie; other ranks
  * exchange a row for each choice (parallel.md, all_to_all; Megatron-LM's dispatcher).
@@ -123,11 +123,11 @@ VELO_API velo_status velo_dispatcher_combine(velo_dispatcher dispatcher, velo_st
                                              const velo_tensor* weights, const velo_tensor* tokens);
 
 /* The gradient of velo_dispatcher_combine: drows[..] = weights[t, j] dtokens[t], and dweights[t, j]
- * = the product of its row and dtokens[t], summed in float32 by blocks, of blocks in double; 0 for
- * a choice without a row. rows and weights: of the forward call. dweights: float32, [tokens,
- * top_k]; NULL with weights, on all ranks alike. Thread class: any. Errors: NULL, HANDLE, ARGUMENT
- * (as for velo_dispatcher_dispatch), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL,
- * MEMORY, PEER. */
+ * = the product of its row and dtokens[t]: blocks of it are summed in float32, their sums in
+ * double; 0 for a choice without a row. rows and weights: of the forward call. dweights: float32,
+ * [tokens, top_k]; NULL with weights, on all ranks alike. Thread class: any. Errors: NULL, HANDLE,
+ * ARGUMENT (as for velo_dispatcher_dispatch), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE,
+ * FULL, MEMORY, PEER. */
 VELO_API velo_status velo_dispatcher_combine_backward(
     velo_dispatcher dispatcher, velo_stream stream, velo_routing routing,
     const velo_tensor* dtokens, const velo_tensor* rows, const velo_tensor* weights,

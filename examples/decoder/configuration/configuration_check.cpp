@@ -159,9 +159,9 @@ bool takes_chunks(const settings& values) {
 }  // namespace
 
 // The flag --pp 1 makes the settings of stages in a file or a checkpoint void; so do --tp 1 and
-// --cp 1 theirs, and --pipeline those of other kinds. Other stages have no use for the layers of
-// those before. Ranks along y use the settings of cp, too; so
-// a flag --tp or --tp_x that leaves no such ranks drops them, where cp is 1.
+// --cp 1 theirs, and --pipeline those of other kinds. Ranks along y use the settings of cp, too; so
+// a flag --tp or --tp_x that leaves no such ranks drops them, where cp is 1. Other stages have no
+// use for the layers of those before.
 void configuration::drop_parts() {
   const auto is_one = [&](const char* size) { return is_flag(size) && text(at(size)) == "1"; };
   const auto drop = [&](const std::vector<const char*>& names) {

@@ -204,7 +204,8 @@ void decoder_layer::add_split_gradients(const pass& now, const split_tensors& at
   const bool is_first = !shared.gradients;
   if (is_first)
     shared.gradients =
-        now.memory.take(shared.keys.bytes() / (type_.bits / 8) * 4, VELO_PURPOSE_ACTIVATION);
+        now.memory.take(shared.keys.bytes() / (type_.bits / 8) * std::int64_t{sizeof(float)},
+                        VELO_PURPOSE_ACTIVATION);
   // A rank that is alone has one run in the last split, which writes all rows. Otherwise each run
   // adds to some.
   const bool adds = !is_first || !now.parallel.context.is_alone();

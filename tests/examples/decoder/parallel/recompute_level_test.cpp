@@ -58,7 +58,7 @@ TEST_CASE("level 2 saves one tensor of rows more of each layer") {
   const measured one = train_with(s, "full", 1), two = train_with(s, "full", 2);
   const std::int64_t rows = s.data.batch * s.data.sequence * s.model.hidden * 4;
   const auto more = static_cast<std::uint64_t>((s.model.layers - 1) * rows);
-  CHECK(two.kept > one.kept);
+  CHECK(two.kept >= one.kept + more * 9 / 10);
   CHECK(two.kept - one.kept <= more * 11 / 10);
 }
 

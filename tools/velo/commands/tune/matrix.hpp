@@ -2,6 +2,8 @@
 // the pack of one.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 #include <velo/velo.hpp>

@@ -87,7 +87,7 @@ part_seconds on_two_ranks(const rank_work& work) {
 
 // A feed-forward's two linear layers, with the gather and the scatter of ranks that share rows.
 part_seconds linear_seconds(const overlap_rank& rank, const overlap_sizes& of) {
-  const std::int64_t own = of.rows / 2;
+  const std::int64_t own = std::max<std::int64_t>(of.rows / 2, 1);
   matrix x({own, of.hidden}, of.wide), up({of.inner, of.hidden}, of.wide),
       middle({own * 2, of.inner}, of.wide), down({of.hidden, of.inner}, of.wide),
       y({own, of.hidden}, of.wide), all({own * 2, of.hidden}, of.wide);
@@ -121,7 +121,7 @@ part_seconds linear_seconds(const overlap_rank& rank, const overlap_sizes& of) {
 
 // A causal ring of two ranks, with the exchange of keys and values.
 part_seconds ring_seconds(const overlap_rank& rank, const overlap_sizes& of) {
-  const std::int64_t own = of.rows / 2;
+  const std::int64_t own = std::max<std::int64_t>(of.rows / 2, 1);
   matrix query({own, of.heads, of.head_dim}, of.wide), out({own, of.heads, of.head_dim}, of.wide);
   matrix key({own, of.kv_heads, of.head_dim}, of.wide), value = key;
   matrix keys({own * 2, of.kv_heads, of.head_dim}, of.wide);
@@ -164,9 +164,14 @@ part_seconds bucket_seconds(const overlap_rank& rank, const overlap_sizes& of) {
     }
     if (exchanges) buckets.finish(rank.stream());
   };
-  const double together = rank.median([&] { step(true, true); });
-  const double products = rank.median([&] { step(true, false); });
-  return {together, products, rank.median([&] { step(false, true); })};
+  try {
+    const double together = rank.median([&] { step(true, true); });
+    const double products = rank.median([&] { step(true, false); });
+    return {together, products, rank.median([&] { step(false, true); })};
+  } catch (...) {  // before `buckets` waits for the other rank
+    rank.group.abort();
+    throw;
+  }
 }
 
 }  // namespace
