@@ -203,7 +203,7 @@ void row_mover<T>::in_place(comm::operation& op, comm::transport& link, core::ar
   op.set_count(1);
   const auto relay = link.begin_relay(op, on_);
   auto* ranks = take<shown>(scratch, layout_.ranks);
-  auto* matrices = take<const T*>(scratch, layout_.ranks);
+  auto** matrices = static_cast<const T**>(scratch.take(at(layout_.ranks) * sizeof(void*)));
   // Everything that a rank shows is complete when it posts a piece.
   const auto with_all = [&](auto&& body) {
     relay->wait_slot();

@@ -186,6 +186,10 @@ op_field read_field(const node& at, const family& home, const spec& whole, unsig
   }
   f.name = at.text("name");
   check_name(at["name"], f.name);
+  // Adapters give these names to parameters of their own, beside the attributes.
+  if (f.type != kind::tensor && f.type != kind::tensors &&
+      (f.name == "tensors" || f.name == "outputs" || f.name == "gradients"))
+    at["name"].fail("\"" + f.name + "\" is a parameter of the adapters");
   f.doc = at.text("doc");
   check_doc(at["doc"], f.doc);
   f.since = at.has("since") ? parse_release(at["since"]) : op_since;

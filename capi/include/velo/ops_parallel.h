@@ -447,7 +447,7 @@ typedef struct velo_column_parallel_linear_args {
                                 * dtype of x */
   const velo_tensor* y;        /* out: [S, .., n], dtype of x; with gather_output [S, .., N], the
                                 * outputs of rank after rank; N = ranks * n, or the sum of
-                                * outputs */
+                                * columns */
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, [S, .., k]: what the gradient to
                                 * weight needs; [0] without sequence_parallel */
   int64_t sequence_parallel;   /* 0 or 1, default 0: 1: the rows of x are cut between the ranks;
@@ -462,7 +462,7 @@ typedef struct velo_column_parallel_linear_args {
                                 * it: products read the pack where it has the form of their
                                 * instruction set, and weight elsewhere; NULL: each call packs
                                 * anew */
-  const velo_ints* outputs;    /* in, or NULL: [ranks]: n of each rank, the same list on all,
+  const velo_ints* columns;    /* in, or NULL: [ranks]: n of each rank, the same list on all,
                                 * with gather_output alone; some may be 0; NULL: as many on each */
 } velo_column_parallel_linear_args;
 
@@ -522,7 +522,7 @@ typedef struct velo_column_parallel_linear_backward_args {
   velo_pack packed;            /* in, or NULL: a pack of weight, [n, k], beside it: the product
                                 * for dx reads the pack where it has the form of its instruction
                                 * set, and weight elsewhere; NULL: each call packs anew */
-  const velo_ints* outputs;    /* in, or NULL: as in the forward call */
+  const velo_ints* columns;    /* in, or NULL: as in the forward call */
 } velo_column_parallel_linear_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */

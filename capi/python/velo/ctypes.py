@@ -3965,14 +3965,14 @@ class velo_column_parallel_linear_args(Sized):
         ("x", POINTER(velo_tensor)),  # [s, .., k]
         ("weight", POINTER(velo_tensor)),  # [n, k]: this rank's outputs; dtype of x
         ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x
-        ("y", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., N], the outputs of rank after rank; N = ranks * n, or the sum of outputs
+        ("y", POINTER(velo_tensor)),  # [S, .., n], dtype of x; with gather_output [S, .., N], the outputs of rank after rank; N = ranks * n, or the sum of columns
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, [S, .., k]: what the gradient to weight needs; [0] without sequence_parallel
         ("sequence_parallel", c_int64),  # 1: the rows of x are cut between the ranks; S: rows of all ranks; 0: every rank has all rows, and S is s
         ("gather_output", c_int64),  # 1: y has the outputs of all ranks; excludes sequence_parallel
         ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
         ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
         ("packed", velo_pack),  # a pack of weight with transpose, [k, n], beside it: products read the pack where it has the form of their instruction set, and weight elsewhere; NULL: each call packs anew
-        ("outputs", POINTER(velo_ints)),  # [ranks]: n of each rank, the same list on all, with gather_output alone; some may be 0; NULL: as many on each
+        ("columns", POINTER(velo_ints)),  # [ranks]: n of each rank, the same list on all, with gather_output alone; some may be 0; NULL: as many on each
     ]
     _numbers_ = ("parallel_num",)
 
@@ -3996,7 +3996,7 @@ class velo_column_parallel_linear_backward_args(Sized):
         ("rows", POINTER(velo_ints)),  # [ranks]: s of each rank, the same list on all, with sequence_parallel alone; NULL: as many on each
         ("parallel_num", c_int64),  # slices of rows, as matmul_all_reduce has them
         ("packed", velo_pack),  # a pack of weight, [n, k], beside it: the product for dx reads the pack where it has the form of its instruction set, and weight elsewhere; NULL: each call packs anew
-        ("outputs", POINTER(velo_ints)),  # as in the forward call
+        ("columns", POINTER(velo_ints)),  # as in the forward call
     ]
     _numbers_ = ("parallel_num",)
 

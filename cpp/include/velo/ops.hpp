@@ -3892,7 +3892,7 @@ struct column_parallel_linear_args : velo_column_parallel_linear_args {
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // [S, .., n], dtype of x; with gather_output [S, .., N], the outputs of rank after rank; N =
-  // ranks * n, or the sum of outputs
+  // ranks * n, or the sum of columns
   self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // x of all ranks, [S, .., k]: what the gradient to weight needs; [0] without sequence_parallel
   self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
@@ -3913,8 +3913,8 @@ struct column_parallel_linear_args : velo_column_parallel_linear_args {
   self& packed(velo_pack value) { return base::packed = value, *this; }
   // [ranks]: n of each rank, the same list on all, with gather_output alone; some may be 0; NULL:
   // as many on each
-  self& outputs(const velo_ints& value) { return base::outputs = &value, *this; }
-  self& outputs(std::nullptr_t) { return base::outputs = nullptr, *this; }
+  self& columns(const velo_ints& value) { return base::columns = &value, *this; }
+  self& columns(std::nullptr_t) { return base::columns = nullptr, *this; }
 };
 
 inline outcome<> column_parallel_linear(stream_ref stream,
@@ -3966,8 +3966,8 @@ struct column_parallel_linear_backward_args : velo_column_parallel_linear_backwa
   // its instruction set, and weight elsewhere; NULL: each call packs anew
   self& packed(velo_pack value) { return base::packed = value, *this; }
   // as in the forward call
-  self& outputs(const velo_ints& value) { return base::outputs = &value, *this; }
-  self& outputs(std::nullptr_t) { return base::outputs = nullptr, *this; }
+  self& columns(const velo_ints& value) { return base::columns = &value, *this; }
+  self& columns(std::nullptr_t) { return base::columns = nullptr, *this; }
 };
 
 inline outcome<> column_parallel_linear_backward(stream_ref stream,

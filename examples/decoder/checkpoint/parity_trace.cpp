@@ -24,7 +24,7 @@ parity_trace::parity_trace(const std::string& directory) : directory_(directory)
 }
 
 std::string parity_trace::fresh(const char* name) const {
-  const std::string path = directory_ + "/" + name;
+  std::string path = directory_ + "/" + name;
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   return path;

@@ -36,14 +36,14 @@ row_parts outputs_of(const velo_ints* list, const linear_problem& p) {
 
 void check_outputs(const velo_ints& list, const problem& p) {
   if (!p.gathers_output)
-    fail(VELO_ERR_ARGUMENT, "args.outputs", "NULL without gather_output", "a list");
-  check_list(list, p.ranks(), "args.outputs", "outputs");
+    fail(VELO_ERR_ARGUMENT, "args.columns", "NULL without gather_output", "a list");
+  check_list(list, p.ranks(), "args.columns", "columns");
   if (const std::int64_t wanted = list.data[p.rank()]; p.n != wanted)
-    fail(VELO_ERR_SHAPE, "args.weight.shape", concat(wanted, " rows, as args.outputs says"),
+    fail(VELO_ERR_SHAPE, "args.weight.shape", concat(wanted, " rows, as args.columns says"),
          number(p.n));
   const std::int64_t sizes[] = {p.rows, p.lines, sum_of(list)};
   if (!ops::countable(3, sizes))
-    fail(VELO_ERR_ARGUMENT, "args.outputs", "outputs that fit the rows", number(sum_of(list)));
+    fail(VELO_ERR_ARGUMENT, "args.columns", "columns that fit the rows", number(sum_of(list)));
 }
 
 // Ranks agree on the outputs of each.
@@ -62,7 +62,7 @@ problem problem_of(const Args& a, const char* function, const velo_tensor& t, co
   problem p{linear_problem_of(fields_of(a), function, t, name, which), a.gather_output != 0, 0, 0};
   if (p.gathers_output && p.cuts_rows)
     fail(VELO_ERR_ARGUMENT, "args.gather_output", "0 with sequence_parallel", "1");
-  set_outputs(p, a.outputs);
+  set_outputs(p, a.columns);
   return p;
 }
 
@@ -112,7 +112,7 @@ struct forward_call {
   void gather_output(ops::gemm_problem product, comm::transport& link, core::arena& scratch) const {
     void* own = take_rows(p, p.m(), p.n, scratch);
     void* all = take_rows(p, p.m(), p.all_outputs, scratch);
-    const row_parts parts = outputs_of(a.outputs, p);
+    const row_parts parts = outputs_of(a.columns, p);
     product.c = own;
     multiply_all(product, how, on);
     comm::operation what = opening(p);

@@ -55,7 +55,7 @@ bool is_tuning(const ops::op_spec& spec, const ops::field& field) {
   const bool hint = name == "pre_tokens" || name == "next_tokens";
   const bool cut = name == "sequence_parallel" || name == "vocab_size" || name == "token_rows";
   if (op.substr(0, 24) == "vocab_parallel_embedding") return cut;
-  const bool of_ranks = name == "rows" || name == "outputs";
+  const bool of_ranks = name == "rows" || name == "columns";
   const bool list = name == "rows" || name == "gather_rows" || name == "scatter_rows";
   return name == "parallel_num" || name == "q_scale" || name == "precise_mode" ||
          op == "sequence_all_to_all" || name == "kept" || name == "given" ||

@@ -1,6 +1,8 @@
 // Every operator with every subset of its pointers left out: called by its C entry and by name,
 // and in queries of shapes and of the kernel. Each returns a status that names an argument, and a
 // refused call writes nothing.
+#include <cstdlib>
+
 #include "tests/ops/example_call.hpp"
 
 using namespace velo;
@@ -67,15 +69,22 @@ void require_answers(example_call& call, const session& s, const std::vector<int
   call.args = whole;
 }
 
+int count_of(std::uint64_t subset) {
+  return __builtin_popcountll(subset);
+}
+
 }  // namespace
 
+// With VELO_LIMITS every subset is missing, else of many pointers at most three.
 TEST_CASE("every operator names an argument when any of its pointers are missing") {
+  const bool tries_all = std::getenv("VELO_LIMITS") != nullptr;
   session s;
   int calls = 0;
   for (const hosts::sample& sample : hosts::samples(true)) {
     example_call call(sample);
     const std::vector<int> pointers = given_pointers(call);
     for (std::uint64_t subset = 0; subset < std::uint64_t{1} << pointers.size(); ++subset) {
+      if (!tries_all && pointers.size() > 6 && count_of(subset) > 3) continue;
       std::vector<int> missing;
       std::string names;
       for (std::size_t p = 0; p < pointers.size(); ++p) {

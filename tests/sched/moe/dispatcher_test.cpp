@@ -292,7 +292,7 @@ call_record create(velo_group group, std::int64_t experts, std::int32_t top_k) {
   velo_dispatcher_desc desc = VELO_DISPATCHER_DESC_INIT;
   desc.experts = experts, desc.top_k = top_k;
   velo_dispatcher made = nullptr;
-  const call_record record = record_of(velo_dispatcher_create(group, &desc, &made));
+  call_record record = record_of(velo_dispatcher_create(group, &desc, &made));
   CHECK(made == nullptr);
   return record;
 }

@@ -376,7 +376,7 @@ TEST_CASE("tables and data say which plans pretrain runs") {
   std::size_t row = 0;
   for (std::string line; std::getline(lines, line);) {
     const std::string last = line.substr(line.find_last_of(' ') + 1);
-    if (line.rfind("#", 0) == 0) CHECK(last == "pretrain");
+    if (line.rfind('#', 0) == 0) CHECK(last == "pretrain");
     if (row < 2 && line.rfind(std::to_string(row + 1) + "  ", 0) == 0) CHECK(last == marks[row++]);
   }
   CHECK(row == 2);

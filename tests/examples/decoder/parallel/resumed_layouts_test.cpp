@@ -58,7 +58,7 @@ TEST_CASE("a checkpoint of any layout has the same bits under any other, and tra
         settings second = base;
         to.set(second);
         if (!trains_the_same(second, base) || !stages_have_keys(second)) continue;
-        if (!is_long && ++turn % 17 != 0) continue;
+        if (!is_long && ++turn % 31 != 0) continue;
         INFO(type << ", from " << from.name << " to " << to.name);
         second.run.ranks = to.ranks;
         outcome on = made;

@@ -18,7 +18,7 @@ struct linear_case {
   std::vector<std::int64_t> widths;    // of each rank: outputs, or inputs
   std::int64_t lines = 2, other = 20;  // the width that is not cut
   bool cuts_rows = true, lists_rows = false, has_bias = true;
-  bool gathers_output = false, lists_outputs = false;
+  bool gathers_output = false, lists_columns = false;
   bool accumulates = false, keeps_x = true;
   velo_dtype dweight = f32;
   std::int64_t slices = 3;
@@ -151,7 +151,7 @@ class linear_rank {
     views.set(args, of_, group);
     if (of_.cuts_rows && of_.keeps_x) args.gathered = &views.gathered;
     args.gather_output = of_.gathers_output;
-    if (of_.lists_outputs) args.outputs = &views.outputs;
+    if (of_.lists_columns) args.columns = &views.outputs;
     return velo_column_parallel_linear(stream, &args);
   }
   // Which of the results a gradient has.
@@ -170,7 +170,7 @@ class linear_rank {
     views.set(args, of_, group, of);
     if (of_.cuts_rows && of_.keeps_x) args.gathered = &views.gathered, args.x = nullptr;
     args.gather_output = of_.gathers_output;
-    if (of_.lists_outputs) args.outputs = &views.outputs;
+    if (of_.lists_columns) args.columns = &views.outputs;
     return velo_column_parallel_linear_backward(stream, &args);
   }
   velo_status run(const rank_of_group& me) const {

@@ -219,11 +219,11 @@ TEST_CASE("ranks whose layers differ in rows, flags or slices all hear of it") {
 
 TEST_CASE("ranks whose lists of outputs differ all hear of it") {
   linear_case of = even_linear(cut_of::outputs, 2);
-  of.cuts_rows = false, of.gathers_output = of.lists_outputs = true;
+  of.cuts_rows = false, of.gathers_output = of.lists_columns = true;
   of.widths = {3, 5};
   linear_case other = of, evenly = of;
   other.widths = {4, 4};
-  evenly.widths = {5, 5}, evenly.lists_outputs = false;
+  evenly.widths = {5, 5}, evenly.lists_columns = false;
   for (const linear_case& odd : {other, evenly}) {
     const linear_rank first(of, 0), last(odd, 1);
     check_disagreement([&](const rank_of_group& me) {
@@ -247,22 +247,22 @@ TEST_CASE("a list of outputs that does not fit is refused by name") {
       other_list{even, 2}, wide_list{more, 2};
   forward_args valid = VELO_COLUMN_PARALLEL_LINEAR_ARGS_INIT;
   valid.group = all.group(0), valid.x = &x, valid.weight = &weight, valid.y = &y;
-  valid.gather_output = 1, valid.outputs = &outputs;
+  valid.gather_output = 1, valid.columns = &outputs;
   check_refusals<forward_args>(
       valid, [&](const forward_args& a) { return velo_column_parallel_linear(all.stream(0), &a); },
-      {{[](forward_args& a) { a.gather_output = 0; }, VELO_ERR_ARGUMENT, "args.outputs",
+      {{[](forward_args& a) { a.gather_output = 0; }, VELO_ERR_ARGUMENT, "args.columns",
         "NULL without gather_output", "a list"},
-       {[&](forward_args& a) { a.outputs = &long_list; }, VELO_ERR_ARGUMENT, "args.outputs.count",
+       {[&](forward_args& a) { a.columns = &long_list; }, VELO_ERR_ARGUMENT, "args.columns.count",
         "2", "3"},
-       {[&](forward_args& a) { a.outputs = &bad_list; }, VELO_ERR_ARGUMENT, "args.outputs[1]",
-        "outputs from 0 to 2^40", "-1"},
-       {[&](forward_args& a) { a.outputs = &other_list; }, VELO_ERR_SHAPE, "args.weight.shape",
-        "4 rows, as args.outputs says", "3"},
-       {[&](forward_args& a) { a.outputs = &wide_list; }, VELO_ERR_SHAPE, "args.y.shape"},
-       {[](forward_args& a) { a.outputs = nullptr; }, VELO_ERR_SHAPE, "args.y.shape"}});
+       {[&](forward_args& a) { a.columns = &bad_list; }, VELO_ERR_ARGUMENT, "args.columns[1]",
+        "columns from 0 to 2^40", "-1"},
+       {[&](forward_args& a) { a.columns = &other_list; }, VELO_ERR_SHAPE, "args.weight.shape",
+        "4 rows, as args.columns says", "3"},
+       {[&](forward_args& a) { a.columns = &wide_list; }, VELO_ERR_SHAPE, "args.y.shape"},
+       {[](forward_args& a) { a.columns = nullptr; }, VELO_ERR_SHAPE, "args.y.shape"}});
   gradient_args gradient = VELO_COLUMN_PARALLEL_LINEAR_BACKWARD_ARGS_INIT;
   gradient.group = all.group(0), gradient.dy = &dy, gradient.weight = &weight, gradient.dx = &dx;
-  gradient.gather_output = 1, gradient.outputs = &wide_list;
+  gradient.gather_output = 1, gradient.columns = &wide_list;
   CHECK_REFUSED(velo_column_parallel_linear_backward(all.stream(0), &gradient), VELO_ERR_SHAPE,
                 "args.dy.shape");
   all.require_barrier();

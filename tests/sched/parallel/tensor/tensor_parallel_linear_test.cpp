@@ -36,7 +36,7 @@ std::vector<linear_case> cases_of(int ranks) {
   all.back().cuts_rows = false, all.back().gathers_output = true, all.back().accumulates = true;
   for (const std::int64_t first : {0, 3}) {  // outputs by a list
     all.push_back(all.back());
-    all.back().lists_outputs = true;
+    all.back().lists_columns = true;
     all.back().widths[0] = first, all.back().widths.back() = 9;
   }
   return all;
