@@ -78,7 +78,8 @@ breaks slot-twice slots.json 's/"velo_event_query"/"velo_event_record"/' \
   'no function of that name, or its second slot'
 breaks example-field $norm '0,/"gamma": \[1, 2, 3, 4\]/s//"gama": [1, 2, 3, 4]/' \
   'no field of this operator'
-breaks adapter-name $norm '0,/"name": "epsilon"/s//"name": "outputs"/' 'is a parameter of the adapters'
+breaks adapter-name $norm '0,/"name": "epsilon"/s//"name": "outputs"/' \
+  'is a parameter of the adapters'
 breaks example-missing $norm '0,/, "gamma": \[1, 2, 3, 4\]/s///' 'the operator needs "gamma"'
 breaks example-ragged $norm '0,/\[\[1, 1, -1, -1\]\]/s//[[1, 1, -1], [-1]]/' \
   'arrays of one depth have one length'

@@ -189,7 +189,8 @@ std::vector<row_case> cases_for(int ranks) {
   for (const int form : {1, 2, 3})
     for (const row_list& rows : lists_for(ranks)) {
       row_case of;
-      of.form = form, of.gathers = rows, of.scatters = reversed(rows);
+      of.form = form;
+      of.gathers = row_list(rows.begin(), rows.end()), of.scatters = reversed(rows);
       of.transposed = all.size() % 2 != 0;
       all.push_back(of);
     }

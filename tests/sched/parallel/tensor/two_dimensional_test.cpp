@@ -4,6 +4,7 @@
 //
 // Rank (i, j) of X x Y has rows part i of X and columns part j of Y of an activation. Ranks with
 // the same j gather rows, ranks with the same i share sums. Parts of rows are even or listed.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -138,7 +139,8 @@ velo_status layer(velo_stream stream, const cut_rows& gather, const cut_rows& sc
   };
   const velo_ints gather_rows = view(gather.rows), scatter_rows = view(scatter.rows);
   const auto is_even = [](const row_list& list) {
-    return list == even_rows(static_cast<std::int64_t>(list.size()));
+    return std::all_of(list.begin(), list.end(),
+                       [&](std::int64_t one) { return one == list.front(); });
   };
   if (!is_even(gather.rows)) args.gather_rows = &gather_rows;
   if (!is_even(scatter.rows)) args.scatter_rows = &scatter_rows;
