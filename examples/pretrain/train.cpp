@@ -31,8 +31,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Of ranks that a launcher starts, each reads settings of its own. Rank 0 refuses those that
-// differ.
+// Each rank that a launcher starts reads its own settings. Rank 0 refuses settings that differ.
 void require_common_settings(const configuration& config, const member& rank) {
   const std::vector<std::string> texts = rank.collect_texts(config.common_text());
   for (std::size_t i = 1; i < texts.size(); ++i) {

@@ -1,4 +1,4 @@
-// Both ways of each movement, and their place in the order of the group's calls.
+// The movements of rows, in place and by all-to-all, and their place in the group's order of calls.
 #include "sched/moe/row_exchange.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class row_mover {
   void by_blocks(const comm::operation& op, comm::transport& link, core::arena& scratch);
 
  private:
-  // What a rank shows to those that read its tensors.
+  // The call of a rank, for the ranks that read its tensors.
   struct shown {
     const row_exchange* call;
     const float* products;  // by row of its experts
@@ -70,6 +70,9 @@ class row_mover {
   std::size_t row_bytes() const { return at(n_) * sizeof(T); }
   const T* from() const { return static_cast<const T*>(what_.from); }
   T* to() const { return static_cast<T*>(what_.to); }
+  void copy_rows(const T* x, T* y, std::int64_t count) const {  // pointers of no bytes may be null
+    if (n_ > 0) std::memcpy(y, x, at(count) * row_bytes());
+  }
   template <class Body>
   void each_run(core::execution& turn, const Body& body) const;
   template <class Body>
@@ -139,10 +142,10 @@ void row_mover<T>::put_row(const ops::moe_token_kernels& kernels, std::int64_t r
   if (products != nullptr)
     kernels.dots(ops::token_dots<T>{one, static_cast<const T*>(what_.products_with) + row * n_, x,
                                     products + row});
-  if (!what_.weighted)
-    std::memcpy(y, x, row_bytes());
-  else
+  if (what_.weighted)
     kernels.scale(ops::token_scale<T>{one, x, y, false});
+  else
+    copy_rows(x, y, 1);
 }
 
 // ---- ranks that see each other's tensors ----
@@ -266,7 +269,7 @@ void row_mover<T>::send_to_experts(const comm::operation& op, comm::transport& l
     each_token(turn, [&](std::int64_t t, int) {
       const row_routes::token_choices all = routes_.of_token(t);
       for (std::int64_t j = 0; j < all.count; ++j) {
-        std::memcpy(packed + all.entries[j] * n_, from() + t * n_, row_bytes());
+        copy_rows(from() + t * n_, packed + all.entries[j] * n_, 1);
         if (what_.weighted) packed_weights[all.entries[j]] = what_.weights[all.numbers[j]];
       }
     });
@@ -307,8 +310,8 @@ void row_mover<T>::send_to_tokens(const comm::operation& op, comm::transport& li
   T* got = take<T>(scratch, static_cast<std::int64_t>(routes_.order().size()) * n_);
   in_turn(on_, [&](core::execution& turn) {
     each_run(turn, [&](const expert_run& run, std::int64_t first, std::int64_t last) {
-      std::memcpy(packed + (run.received + first) * n_, from() + (run.row + first) * n_,
-                  at(last - first) * row_bytes());
+      copy_rows(from() + (run.row + first) * n_, packed + (run.received + first) * n_,
+                last - first);
     });
   });
   exchange(op, link, true, {what_.dtype, n_, packed, got});

@@ -6,7 +6,7 @@
 //
 // Ranks that see each other's tensors read rows where they lie and write them where they belong.
 // Others send a row for each choice by an all-to-all: packed by expert before it, put in their
-// places behind it. Invariant: both ways give the same bits. Cost: one read and one write of each
+// places after it. Invariant: both ways give the same bits. Cost: one read and one write of each
 // row, and a copy of each side for ranks that send.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t most_rows = std::int64_t{1} << 31;
 
-// Where each of some consecutive parts begins, and the end.
+// The beginnings of consecutive parts, and the end of the last.
 std::vector<std::int64_t> begins_of(const std::int64_t* counts, std::int64_t parts) {
   std::vector<std::int64_t> begins{0};
   begins.reserve(at(parts + 1));

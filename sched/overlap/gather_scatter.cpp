@@ -155,7 +155,7 @@ void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
   p.gather_hash = hash_of_list(f.gather_rows), p.scatter_hash = hash_of_list(f.scatter_rows);
 }
 
-// With a list ranks agree on the elements of all of them.
+// The terms of a call with a list have the elements of all ranks together.
 comm::operation gather_of(const problem& p) {
   const std::int64_t all = p.product.m * p.product.k;
   comm::operation what = operation_of(p, comm::collective::all_gather,

@@ -26,7 +26,7 @@ enum class quantization { none, weight, integers };
 
 inline constexpr const char* quantized_is_whole = "the weight is quantized, and multiplied whole";
 
-// What infer keeps for the run.
+// The mode and the sizes of the weight, which infer passes to run.
 struct quantized_sizes {
   quantization how;
   ops::weight_sizes weight;

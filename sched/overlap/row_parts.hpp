@@ -24,7 +24,7 @@ class row_parts {
   // As many rows for each rank; the last ranks may have fewer.
   row_parts(std::int64_t rows, int ranks)
       : rows_(rows), ranks_(ranks), each_(core::ceil_div(rows, ranks)) {}
-  // By a list, in units of `unit` rows. The list must outlive this object.
+  // list: the rows of each rank, in units of `unit`; must outlive this object.
   row_parts(const std::int64_t* list, int ranks, std::int64_t unit);
 
   row_range of(int rank) const;

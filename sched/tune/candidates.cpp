@@ -358,7 +358,7 @@ class enumeration {
     at_.split = -1;
   }
 
-  // Where no ranks have the same parameters, ZeRO shares nothing.
+  // ZeRO shares nothing if no two ranks have the same parameters.
   void optimizers(const std::vector<std::int32_t>& layers) {
     const bool shares =
         at_.dp * at_.cp > 1 || (m_.experts > 0 && at_.tp * at_.dp * at_.cp > at_.ep);

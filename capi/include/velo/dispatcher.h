@@ -107,17 +107,17 @@ VELO_API velo_status velo_routing_reset(velo_routing routing);
  * of rows [rows, n]. Sums are those of a token in the order of its choices, in float32, rounded
  * once. */
 
-/* Gives the experts their rows: rows[..] = tokens[t] for each choice of t. Thread class: any.
- * Errors: NULL, HANDLE, ARGUMENT (a routing of another dispatcher, a stream of another context),
- * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+/* Gives the experts their rows: rows[..] = tokens[t] for each choice of t. Thread class:
+ * per-handle. Errors: NULL, HANDLE, ARGUMENT (a routing of another dispatcher, a stream of another
+ * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_dispatcher_dispatch(velo_dispatcher dispatcher, velo_stream stream,
                                               velo_routing routing, const velo_tensor* tokens,
                                               const velo_tensor* rows);
 
 /* Gives the tokens what the experts made of their rows: tokens[t] = sum over the choices j of t of
  * weights[t, j] times its row. weights: float32, [tokens, top_k]; NULL: 1 each, on all ranks alike.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (as for velo_dispatcher_dispatch), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (as for velo_dispatcher_dispatch), RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_dispatcher_combine(velo_dispatcher dispatcher, velo_stream stream,
                                              velo_routing routing, const velo_tensor* rows,
                                              const velo_tensor* weights, const velo_tensor* tokens);
@@ -125,9 +125,9 @@ VELO_API velo_status velo_dispatcher_combine(velo_dispatcher dispatcher, velo_st
 /* The gradient of velo_dispatcher_combine: drows[..] = weights[t, j] dtokens[t], and dweights[t, j]
  * = the product of its row and dtokens[t]: blocks of it are summed in float32, their sums in
  * double; 0 for a choice without a row. rows and weights: of the forward call. dweights: float32,
- * [tokens, top_k]; NULL with weights, on all ranks alike. Thread class: any. Errors: NULL, HANDLE,
- * ARGUMENT (as for velo_dispatcher_dispatch), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE,
- * FULL, MEMORY, PEER. */
+ * [tokens, top_k]; NULL with weights, on all ranks alike. Thread class: per-handle. Errors: NULL,
+ * HANDLE, ARGUMENT (as for velo_dispatcher_dispatch), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP,
+ * STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_dispatcher_combine_backward(
     velo_dispatcher dispatcher, velo_stream stream, velo_routing routing,
     const velo_tensor* dtokens, const velo_tensor* rows, const velo_tensor* weights,

@@ -92,9 +92,9 @@ typedef struct velo_matmul_all_reduce_args {
  * A linear layer whose weight is cut along its inputs (row parallel): each rank has k of them.
  * op(weight) is weight or its transpose; sums in float32; each rank's product is rounded to y's
  * dtype, then the sum.
- * With scale the weight is quantized and stands for (weight + offset) * scale, as in
- * weight_quant_matmul. With dequant_scale x and weight are int8, and a rank's product is (x @
- * op(weight) + bias) * dequant_scale * per_token_scale, with exact sums in int32, as in
+ * A weight with scale is quantized and stands for (weight + offset) * scale, as in
+ * weight_quant_matmul. Where dequant_scale is given, x and weight are int8, and a rank's product is
+ * (x @ op(weight) + bias) * dequant_scale * per_token_scale, with exact sums in int32, as in
  * quant_grouped_matmul; its bias counts once for each rank that gives one. Neither is sliced, nor
  * has a pack. All ranks give the same output_dtype.
  * Its gradient needs no communication: matmul of dy and weight with the other transpose_weight,
@@ -325,10 +325,10 @@ typedef struct velo_matmul_all_reduce_add_rms_norm_args {
  * epsilon) * gamma`.
  * The end of a layer whose weight is cut along its inputs (row parallel), the residual stream, and
  * the norm before the next layer. Each rank's product is rounded to the dtype of norm_out, then
- * their sum; z and its norm are computed in float32, z unrounded. With scale the weight is
- * quantized and stands for (weight + offset) * scale, as in weight_quant_matmul. With dequant_scale
- * x and weight are int8, and a rank's product is (x @ op(weight) + bias) * dequant_scale, with
- * exact sums in int32. Neither product is sliced.
+ * their sum; z and its norm are computed in float32, z unrounded. A weight with scale is quantized
+ * and stands for (weight + offset) * scale, as in weight_quant_matmul. Where dequant_scale is
+ * given, x and weight are int8, and a rank's product is (x @ op(weight) + bias) * dequant_scale,
+ * with exact sums in int32. Neither product is sliced.
  * y may be the residual itself: the form that upstream names with an underscore. Rows are normed
  * while sums of later slices are on their way; the sums lie in norm_out before that.
  * Its gradient: rms_norm_backward of the gradient of norm_out with y and rstd, plus that of y, is

@@ -80,7 +80,7 @@ class dispatcher : public detail::owner<velo_dispatcher, detail::destroy_dispatc
     return detail::check(
         VELO_FN(dispatcher_combine)(get(), stream.get(), by, &rows, weights, &tokens));
   }
-  // With weights: also rows of the forward call, and dweights.
+  // rows, weights: of the forward call.
   outcome<> combine_backward(stream_ref stream, velo_routing by, const velo_tensor& dtokens,
                              const velo_tensor& rows, const velo_tensor& weights,
                              const velo_tensor& drows, const velo_tensor& dweights) const {

@@ -134,8 +134,8 @@ buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std
   return {};
 }
 
-// What a stage gives to the next. One without a layer has received it, and returns a copy: the
-// message may end before this has been sent.
+// The output of a stage for the next one. A stage without a layer passes on its input, as a copy,
+// since the received message may end before the copy has been sent.
 buffer model::handed_on(const pass& now, buffer made, bool is_own) const {
   if (is_own) return made;
   buffer copy = make_stream(now);

@@ -46,7 +46,7 @@ class stage_plan {
 
   std::vector<int> stages_of(int rank) const;
   stage_range layers_of(int stage) const;
-  // What stage_layers lists for the stages of a chain, or how the list should be instead. A list
+  // The layers of a chain's stages by stage_layers, or the form that the list should have. A list
   // that does not fit leaves the layers dealt out evenly.
   const command::stage_list::result& listed() const { return listed_; }
   // The stages and micro-batches whose activations the schedule has a rank recompute.

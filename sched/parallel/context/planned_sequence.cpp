@@ -61,7 +61,7 @@ bool is_hybrid(const velo_sequence_desc& d) {
   return d.kind == VELO_SEQUENCE_HYBRID || d.kind == VELO_SEQUENCE_HYBRID_ADAPTIVE;
 }
 
-// What a field may be, with the kind that decides it.
+// The values that a field may have, with the kind that decides them.
 text for_kind(const char* expected, const velo_sequence_desc& d) {
   constexpr const char* names[] = {"ULYSSES",    "RING",     "HYBRID",
                                    "ALL_GATHER", "ADAPTIVE", "HYBRID_ADAPTIVE"};

@@ -25,6 +25,20 @@ TEST_CASE("velo tune runs plans with pretrain and orders them by their steps") {
   CHECK(count_of("\"trial_failure\"", plans) == 0);
 }
 
+namespace {
+
+// Trains two steps of the best plan that velo tune finds for a job; the plan stays in plan.json.
+outcome train_plan_of(const workplace& w, const std::string& job) {
+  const std::string command = std::string(VELO_PROGRAM) + " tune " + put(w / "job.json", job) +
+                              " --pretrain -o " + w / "plan.json";
+  REQUIRE(std::system(command.c_str()) == 0);
+  return run_program({"--config", w / "plan.json", "--paths", w / "text", "--transport", "local",
+                      "--steps", "2", "--out", w / "out", "--sample_bytes", "8", "--measure",
+                      "false"});
+}
+
+}  // namespace
+
 TEST_CASE("pretrain trains with what velo tune prints") {
   workplace w;
   struct row {
@@ -60,17 +74,12 @@ TEST_CASE("pretrain trains with what velo tune prints") {
       {R"("tp": [1], "pp": [1], "cp": [1])", {}}};
   for (const auto& [search, lines] : rows) {
     INFO(search);
-    const std::string job = put(w / "job.json", std::string(R"({"model": {"layers": 6, "hidden": 32,
+    const std::string job = std::string(R"({"model": {"layers": 6, "hidden": 32,
       "heads": 4, "kv_heads": 2, "ffn_hidden": 64, "vocabulary": 260},
       "training": {"global_batch": 16, "sequence": 32}, "accelerators": 4,
       "profile": {"memory_gib": 1, "workspace_gib": 0.1}, "search": {)") +
-                                                    search + "}}");
-    const std::string command =
-        std::string(VELO_PROGRAM) + " tune " + job + " --pretrain -o " + w / "plan.json";
-    REQUIRE(std::system(command.c_str()) == 0);
-    const outcome done = run_program({"--config", w / "plan.json", "--paths", w / "text",
-                                      "--transport", "local", "--steps", "2", "--out", w / "out",
-                                      "--sample_bytes", "8", "--measure", "false"});
+                            search + "}}";
+    const outcome done = train_plan_of(w, job);
     INFO(get(w / "plan.json"));
     INFO(done.text);
     CHECK(done.code == 0);
@@ -91,17 +100,12 @@ TEST_CASE("pretrain trains plans whose ranks have parts of different sizes") {
        "layers cut over 3 ranks: seq1f1b"}};
   for (const auto& [search, line] : rows) {
     INFO(search);
-    const std::string job = put(w / "job.json", std::string(R"({"model": {"layers": 4, "hidden": 40,
+    const std::string job = std::string(R"({"model": {"layers": 4, "hidden": 40,
       "heads": 10, "kv_heads": 5, "ffn_hidden": 65, "vocabulary": 262},
       "training": {"global_batch": 6, "sequence": 31}, "accelerators": 3,
       "profile": {"memory_gib": 1, "workspace_gib": 0.1}, "search": {)") +
-                                                    search + "}}");
-    const std::string command =
-        std::string(VELO_PROGRAM) + " tune " + job + " --pretrain -o " + w / "plan.json";
-    REQUIRE(std::system(command.c_str()) == 0);
-    const outcome done = run_program({"--config", w / "plan.json", "--paths", w / "text",
-                                      "--transport", "local", "--steps", "2", "--out", w / "out",
-                                      "--sample_bytes", "8", "--measure", "false"});
+                            search + "}}";
+    const outcome done = train_plan_of(w, job);
     INFO(get(w / "plan.json"));
     INFO(done.text);
     CHECK(done.code == 0);

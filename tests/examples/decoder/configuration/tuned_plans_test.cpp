@@ -40,7 +40,7 @@ command::json plans_of(const searched_job& of) {
   return all;
 }
 
-// What pretrain says of a plan's config: why it refuses it, or "accepted".
+// The reason for which pretrain refuses a plan's config, or "accepted".
 std::string refusal_by_pretrain(const json_t* all, std::size_t plan) {
   configuration c;
   return refusal_of([&] {

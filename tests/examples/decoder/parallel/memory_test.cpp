@@ -106,7 +106,8 @@ struct measured {
   double kept;  // elements of other ranks that all layers keep of a micro-batch, as plans say
 };
 
-// Of the layers of this rank, by a plan for windows or for the documents of the last micro-batch.
+// The elements of other ranks that this rank's layers keep, by a plan for windows or for the
+// documents of the last micro-batch.
 double kept_by(const settings& s, const decoder::member& rank, decoder::trainer& one,
                const share& mine) {
   if (s.parallel.attention_ranks() == 1) return 0;
