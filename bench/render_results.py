@@ -36,8 +36,8 @@ AREAS = (("Operators", "bench_ops", "goals"), ("Calls", "bench_call", "calls"),
          ("Parallel", "bench_parallel", "parallel"),
          ("Ranks beside torch", "bench_torch_ranks.py", "torch_ranks"),
          ("Schedules", "bench_sched", "schedules"), ("Calls from hosts", "bench_hosts.py", None),
-         ("Training", "bench_pretrain.py", None), ("Models in PyTorch", "bench_torch_enable.py",
-                                                   None))
+         ("Training", "bench_pretrain.py", None), ("Layouts", "bench_layouts.py", "layouts"),
+         ("Models in PyTorch", "bench_torch_enable.py", None))
 
 # The rows of README's table: text, machine, bench, and for each figure the fields that find its
 # row.

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Trains one Llama-style model on two ranks in several layouts, and compares tokens a second.
+
+    bench_layouts.py [--velo build/examples/pretrain/pretrain] [--dtypes f32,bf16]
+        [--transport local] [--steps 8] [--rounds 3] [--json]
+
+The peer of each row is data parallelism: the same two ranks of one thread with the same windows,
+each of which has the whole model and half of the windows. Every round runs each layout once, in
+turn. The first two steps of a run are dropped; a figure is the median over the rounds of the
+median over a run. Losses of all layouts must agree, so that they do the same work. Goals:
+goals.json, layouts.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from render_results import matches, reached
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+MODEL = {"hidden": 512, "layers": 8, "heads": 8, "kv_heads": 4, "inner": 1408, "vocab": 260}
+SEQUENCE, BATCH = 2048, 2
+DROPPED = 2  # steps at the beginning of a run
+LAYOUTS = {
+    "dp 2": {},
+    "tp 2": {"tp": 2},
+    "tp 2, rows shared": {"tp": 2, "sequence_parallel": "true"},
+    "cp 2 ring": {"cp": 2, "cp_algorithm": "ring"},
+    "cp 2 ulysses": {"cp": 2, "cp_algorithm": "ulysses"},
+}
+
+
+def train(options, dtype, layout):
+    """Losses and tokens a second of each step."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "log.jsonl"
+        settings = {**MODEL, **layout, "sequence": SEQUENCE, "batch": BATCH, "dtype": dtype,
+                    "ranks": 2, "threads": 1, "transport": options.transport, "steps": 1000,
+                    "stop_after": options.steps, "log": log, "out": pathlib.Path(folder) / "out"}
+        command = [options.velo, *(f"--{key}={value}" for key, value in settings.items())]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+        steps = [json.loads(line) for line in log.read_text().splitlines()]
+    steps = [step for step in steps if "loss" in step]
+    return [step["loss"] for step in steps], [step["tokens_per_s"] for step in steps]
+
+
+def compare(options, dtype):
+    """A row for each layout beside the first one."""
+    speeds, losses = {}, {}
+    for _ in range(options.rounds):
+        for name, layout in LAYOUTS.items():
+            losses[name], rates = train(options, dtype, layout)
+            speeds.setdefault(name, []).append(statistics.median(rates[DROPPED:]))
+    medians = {name: statistics.median(all) for name, all in speeds.items()}
+    (peer, base), *others = medians.items()
+    for name, speed in others:
+        apart = max(abs(a / b - 1) for a, b in zip(losses[name], losses[peer]))
+        if not apart < (1e-3 if dtype == "f32" else 5e-2):
+            sys.exit(f"{name}: losses differ from those of {peer} by {apart:.1e}: not the same "
+                     "training")
+        yield {"name": "training", "dtype": dtype, "shape": name, "threads": 2,
+               "unit": "tokens/s", "velo": speed, "peer_name": peer, "peer": base,
+               "ratio": speed / base, "loss_difference": apart}
+
+
+def judge(rows):
+    """Prints which goals are reached; a goal holds when each of its rows reaches it."""
+    for goal in json.loads((FOLDER / "goals.json").read_text())["layouts"]:
+        held = [row for row in rows
+                if all(matches(pattern, row[key]) for key, pattern in goal["row"].items())]
+        if held:
+            met = all(reached(goal, row, "") for row in held)
+            print(f"{'reached' if met else 'NOT REACHED':11} {goal['id']}: least ratio "
+                  f"{min(row['ratio'] for row in held):.2f}, goal {goal['any'][0]['bound']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--velo", default=str(FOLDER.parent / "build/examples/pretrain/pretrain"),
+                        help="the pretrain program")
+    parser.add_argument("--dtypes", default="f32,bf16")
+    parser.add_argument("--transport", default="local", choices=("local", "shm"))
+    parser.add_argument("--steps", type=int, default=8, help="steps of a run")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="one JSON object a row")
+    options = parser.parse_args()
+    if options.steps <= DROPPED:
+        parser.error(f"--steps must exceed {DROPPED}")
+    rows = []
+    for dtype in options.dtypes.split(","):
+        for row in compare(options, dtype):
+            rows.append(row)
+            print(json.dumps(row) if options.json else
+                  f"{dtype:4} {row['shape']:18} {row['velo']:9.0f} tokens/s, {row['ratio']:.2f} of "
+                  f"{row['peer_name']}; losses within {row['loss_difference']:.1e}", flush=True)
+    if not options.json:
+        judge(rows)
+
+
+if __name__ == "__main__":
+    main()
