@@ -122,8 +122,8 @@ std::vector<const char*> context_settings() {
 }
 
 std::vector<const char*> stage_settings() {
-  return {"stage_layers", "noop_layers", "vpp",           "sequence_splits", "timeline",
-          "in_advance",   "dw_detach",   "nanopipe_swap", "post_validation"};
+  return {"pipeline", "stage_layers", "noop_layers", "vpp",           "sequence_splits",
+          "timeline", "in_advance",   "dw_detach",   "nanopipe_swap", "post_validation"};
 }
 
 std::vector<const char*> settings_of_other_kinds(const std::string& kind) {

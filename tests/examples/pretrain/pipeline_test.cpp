@@ -153,10 +153,12 @@ TEST_CASE("what ripipe began in advance a whole model goes on with") {
 
 TEST_CASE("the checkpoint of a model in stages has the bits of a whole one's in bf16, too") {
   workplace w;
-  for (const char* pp : {"1", "2"})
-    REQUIRE(w.run({"--steps", "2", "--pp", pp, "--accumulation", "2", "--pipeline", "gpipe",
-                   "--transport", "local", "--out", w / pp})
-                .code == 0);
+  const std::vector<std::string> whole = {"--steps",     "2",     "--accumulation", "2",
+                                          "--transport", "local", "--out",          w / "1"};
+  const std::vector<std::string> cut = {"--steps", "2",     "--accumulation", "2",
+                                        "--pp",    "2",     "--pipeline",     "gpipe",
+                                        "--out",   w / "2", "--transport",    "local"};
+  for (const auto& words : {whole, cut}) ended(0, w.run(words));
   for (const char* file : {"model.safetensors", "config.json"})
     CHECK(get(w / "1/checkpoint/" + file) == get(w / "2/checkpoint/" + file));
 }
@@ -246,6 +248,7 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--stage_layers", "2"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--noop_layers", "0"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--vpp", "2"}, "is of a model that is cut into stages, not with pp = 1");
+  refused({"--pipeline", "zbv"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--timeline", w / "t"}, "is of a model that is cut into stages, not with pp = 1");
 }
 
