@@ -414,6 +414,34 @@ static void sequences(void) {
   velo_sequence_plan_destroy(plan);
 }
 
+/* Expert 0 has most rows and gets a copy: 30 on each rank beside 20 rows of others. */
+static void experts(void) {
+  const int64_t loads[] = {60, 20, 10, 10}, current[] = {0, 1, -1, 2, 3, -1};
+  velo_expert_plan plan = NULL;
+  velo_expert_plan_desc desc = VELO_EXPERT_PLAN_DESC_INIT;
+  velo_expert_plan_info info = VELO_EXPERT_PLAN_INFO_INIT;
+  int64_t found[2] = {-1, -1}, count = 0;
+  char out[32];
+  desc.ranks = 2;
+  desc.experts = 4;
+  desc.loads = loads;
+  EXPECT(velo_expert_plan_create(&desc, &plan) == VELO_ERR_ARGUMENT && plan == NULL);
+  desc.slots = 3;
+  desc.current = current;
+  WORKS(velo_expert_plan_create(&desc, &plan));
+  WORKS(velo_expert_plan_get_info(plan, &info));
+  EXPECT(info.copies == 5 && info.busiest == 50 && info.idlest == 50 && info.kept == 0);
+  EXPECT(info.moved == 1);
+  WORKS(velo_expert_plan_get_ranks(plan, 0, found, 2, &count));
+  EXPECT(count == 2 && found[0] == 0 && found[1] == 1);
+  WORKS(velo_expert_plan_get_experts(plan, 0, found, 2, &count));
+  EXPECT(count == 2 && found[0] == 0 && found[1] == 1);
+  WORKS(velo_expert_plan_write(plan, VELO_EXPERT_PLAN_JSON, out, sizeof out, NULL));
+  EXPECT(strncmp(out, "{\"ranks\": 2, \"slots\": 3", 23) == 0);
+  velo_expert_plan_destroy(plan);
+  EXPECT(velo_expert_plan_get_info(plan, &info) == VELO_ERR_HANDLE);
+}
+
 void client_schedules(velo_stream stream, velo_context context) {
   carried_out(stream, context);
   validated(context);
@@ -422,4 +450,5 @@ void client_schedules(velo_stream stream, velo_context context) {
   described();
   read_from_text();
   sequences();
+  experts();
 }

@@ -388,7 +388,7 @@ std::vector<call_row> make_rows() {
   std::vector<call_row> all(std::begin(functions_by_hand), std::end(functions_by_hand));
   for (const auto& rows :
        {memory_rows(), plan_rows(), comm_rows(), topology_rows(), sharding_rows(), sched_rows(),
-        dispatcher_rows(), sequence_rows(), executor_rows(), tune_rows()})
+        dispatcher_rows(), expert_rows(), sequence_rows(), executor_rows(), tune_rows()})
     all.insert(all.end(), rows.begin(), rows.end());
   for (const hosts::sample& sample : hosts::samples(true)) {
     if (sample.status != VELO_OK) continue;

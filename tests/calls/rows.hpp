@@ -93,6 +93,7 @@ std::vector<call_row> topology_rows();
 std::vector<call_row> sharding_rows();
 std::vector<call_row> sched_rows();
 std::vector<call_row> dispatcher_rows();
+std::vector<call_row> expert_rows();
 std::vector<call_row> sequence_rows();
 std::vector<call_row> executor_rows();
 std::vector<call_row> tune_rows();

@@ -112,6 +112,10 @@ void open_groups(world& w) {
   velo_sequence_desc sequence = VELO_SEQUENCE_DESC_INIT;
   sequence.cp = 2, sequence.sequence = 8;
   must(velo_sequence_plan_create(&sequence, &w.sequence_plan));
+  static const std::int64_t loads[] = {1};
+  velo_expert_plan_desc places = VELO_EXPERT_PLAN_DESC_INIT;
+  places.loads = loads;
+  must(velo_expert_plan_create(&places, &w.expert_plan));
 }
 
 void open_schedules(world& w) {

@@ -43,6 +43,7 @@ const kind kinds[] = {KIND(context),
                       KIND(topology),
                       KIND(sharding),
                       KIND(sequence_plan),
+                      KIND(expert_plan),
                       KIND(schedule),
                       KIND(mailbox),
                       KIND(tuning)};
@@ -104,6 +105,7 @@ void world::close() {
   end(peer, &velo_context_destroy);
   end(context, &velo_context_destroy);
   end(sequence_plan, &velo_sequence_plan_destroy);
+  end(expert_plan, &velo_expert_plan_destroy);
   end(sharding, &velo_sharding_destroy);
   end(topology, &velo_topology_destroy);
   end(schedule, &velo_schedule_destroy);

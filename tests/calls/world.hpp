@@ -56,6 +56,7 @@ struct world {
   velo_buckets buckets = nullptr;
   velo_dispatcher dispatcher = nullptr;
   velo_routing routing = nullptr;
+  velo_expert_plan expert_plan = nullptr;
   velo_topology topology = nullptr;
   velo_sharding sharding = nullptr;
   velo_sequence_plan sequence_plan = nullptr;

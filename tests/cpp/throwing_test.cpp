@@ -224,6 +224,22 @@ TEST_CASE("a sequence plan says what a rank computes and sends") {
   CHECK_THROWS_AS(velo::sequence_plan::create(desc), velo::error);
 }
 
+TEST_CASE("an expert plan says which experts a rank has, and which ranks an expert") {
+  const int64_t loads[] = {60, 20, 10, 10};
+  velo_expert_plan_desc desc = VELO_EXPERT_PLAN_DESC_INIT;
+  desc.ranks = 2, desc.slots = 3, desc.experts = 4, desc.loads = loads;
+  const velo::expert_plan plan = velo::expert_plan::create(desc);
+  CHECK(plan.info().copies == 5);
+  CHECK(plan.info().busiest == 50);
+  int64_t found[3] = {};
+  CHECK(plan.ranks(0, found, 3) == 2);
+  CHECK(found[1] == 1);
+  CHECK(plan.experts(0, found, 3) + plan.experts(1, found, 3) == 5);
+  CHECK(plan.write<std::string>(VELO_EXPERT_PLAN_SVG).find("</svg>") != std::string::npos);
+  desc.slots = 1;
+  CHECK_THROWS_AS(velo::expert_plan::create(desc), velo::error);
+}
+
 TEST_CASE("a sharding says what a rank holds") {
   velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
   desc.tp = 2;

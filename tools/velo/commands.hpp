@@ -57,6 +57,7 @@ int sharding(const arguments& given);
 int collective(const arguments& given);
 int schedule(const std::vector<std::string>& words);
 int sequence(const std::vector<std::string>& words);
+int experts(const std::vector<std::string>& words);
 int tune(const std::vector<std::string>& words);
 
 extern const char* const info_help;
@@ -71,6 +72,7 @@ extern const char* const sharding_help;
 extern const char* const collective_help;
 extern const char* const schedule_help;
 extern const char* const sequence_help;
+extern const char* const experts_help;
 std::string schedule_kinds();  // names and help of kinds, as the library describes them
 extern const char* const tune_help;
 

@@ -38,6 +38,7 @@ constexpr command_row commands[] = {
     {"collective", &with_arguments<command::collective>, &command::collective_help},
     {"schedule", &command::schedule, &command::schedule_help, &command::schedule_kinds},
     {"sequence", &command::sequence, &command::sequence_help},
+    {"experts", &command::experts, &command::experts_help},
     {"topology", &with_arguments<command::topology>, &command::topology_help},
     {"sharding", &with_arguments<command::sharding>, &command::sharding_help},
     {"tune", &command::tune, &command::tune_help}};
@@ -56,6 +57,7 @@ constexpr const char* overview =
     "  collective which way a collective takes among ranks of this machine, and its time\n"
     "  schedule   a pipeline's schedule: generated, checked, priced, written\n"
     "  sequence   how ranks share the attention of one sequence\n"
+    "  experts    on which ranks each expert of a layer lies, by the rows that it gets\n"
     "  tune       how to cut a model over accelerators, by costs and memory\n"
     "  help       this text, or what a command takes: velo help COMMAND\n"
     "  --version  the library's release and its ABI's\n\n"

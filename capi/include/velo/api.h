@@ -16,6 +16,7 @@
 #include "velo/dispatch.h"
 #include "velo/dispatcher.h"
 #include "velo/executor.h"
+#include "velo/expert_plan.h"
 #include "velo/group.h"
 #include "velo/history.h"
 #include "velo/host.h"
@@ -749,6 +750,17 @@ struct velo_api {
   velo_status (*dispatcher_dispatch_backward)(velo_dispatcher dispatcher, velo_stream stream,
                                               velo_routing routing, const velo_tensor* drows,
                                               const velo_tensor* dtokens);
+
+  /* velo/expert_plan.h */
+  velo_status (*expert_plan_create)(const velo_expert_plan_desc* desc, velo_expert_plan* plan);
+  void (*expert_plan_destroy)(velo_expert_plan plan);
+  velo_status (*expert_plan_get_info)(velo_expert_plan plan, velo_expert_plan_info* info);
+  velo_status (*expert_plan_get_experts)(velo_expert_plan plan, int64_t rank, int64_t* experts,
+                                         int64_t capacity, int64_t* count);
+  velo_status (*expert_plan_get_ranks)(velo_expert_plan plan, int64_t expert, int64_t* ranks,
+                                       int64_t capacity, int64_t* count);
+  velo_status (*expert_plan_write)(velo_expert_plan plan, velo_expert_plan_format format,
+                                   char* buffer, uint64_t capacity, uint64_t* needed);
 };
 
 VELO_END_C

@@ -329,6 +329,8 @@ VELO_SEQUENCE_TASK_QUERIES = 0
 VELO_SEQUENCE_TASK_KEYS = 1
 VELO_SEQUENCE_SENT = 2
 VELO_SEQUENCE_RECEIVED = 3
+VELO_EXPERT_PLAN_JSON = 0
+VELO_EXPERT_PLAN_SVG = 1
 VELO_SEQUENCE_JSON = 0
 VELO_SEQUENCE_SVG = 1
 VELO_TUNING_RECOMPUTE_NONE = 0
@@ -542,6 +544,10 @@ class velo_dispatcher(c_void_p):
 
 class velo_routing(c_void_p):
     """The choices of one micro-batch, until its backward pass has used them."""
+
+
+class velo_expert_plan(c_void_p):
+    """On which ranks each expert lies."""
 
 
 class velo_tuning(c_void_p):
@@ -906,6 +912,14 @@ class velo_dispatcher_desc(Sized):
 
 class velo_dispatcher_info(Sized):
     """The layout of a dispatcher's experts."""
+
+
+class velo_expert_plan_desc(Sized):
+    """What an expert plan is made for."""
+
+
+class velo_expert_plan_info(Sized):
+    """Numbers of an expert plan."""
 
 
 class velo_link(Sized):
@@ -1900,6 +1914,29 @@ velo_dispatcher_info._fields_ = [
     ("experts", c_int64),
     ("first_expert", c_int64),
     ("expert_count", c_int64),
+]
+velo_expert_plan_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("ranks", c_int64),
+    ("slots", c_int64),
+    ("experts", c_int64),
+    ("loads", POINTER(c_int64)),
+    ("current", POINTER(c_int64)),
+    ("tolerance", c_double),
+]
+velo_expert_plan_desc._defaults_ = {"ranks": 1, "slots": 1, "experts": 1, "tolerance": 0.1}
+velo_expert_plan_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("kept", c_int32),
+    ("ranks", c_int64),
+    ("slots", c_int64),
+    ("experts", c_int64),
+    ("copies", c_int64),
+    ("moved", c_int64),
+    ("rows", c_int64),
+    ("busiest", c_int64),
+    ("idlest", c_int64),
 ]
 velo_link._fields_ = [
     ("struct_size", c_uint32),
@@ -4476,6 +4513,12 @@ FUNCTIONS = {
     "velo_dispatcher_combine": (c_int32, velo_dispatcher, velo_stream, velo_routing, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor)),
     "velo_dispatcher_combine_backward": (c_int32, velo_dispatcher, velo_stream, velo_routing, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor)),
     "velo_dispatcher_dispatch_backward": (c_int32, velo_dispatcher, velo_stream, velo_routing, POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_expert_plan_create": (c_int32, POINTER(velo_expert_plan_desc), POINTER(velo_expert_plan)),
+    "velo_expert_plan_destroy": (None, velo_expert_plan),
+    "velo_expert_plan_get_info": (c_int32, velo_expert_plan, POINTER(velo_expert_plan_info)),
+    "velo_expert_plan_get_experts": (c_int32, velo_expert_plan, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)),
+    "velo_expert_plan_get_ranks": (c_int32, velo_expert_plan, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)),
+    "velo_expert_plan_write": (c_int32, velo_expert_plan, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 

@@ -1,9 +1,9 @@
 // The whole C++ interface of velo: header-only, C++17, over the C interface of velo/velo.h.
 //
 // Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, swap_space,
-// group, collective, topology, sharding, sequence_plan, buckets, dispatcher, routing, schedule,
-// timeline, tuning, mailbox, executor, pack, managed_tensor, kernel, closure, profiler) are
-// move-only and one pointer wide; views (stream_ref, tensor_view) borrow. A failure throws
+// group, collective, topology, sharding, sequence_plan, buckets, dispatcher, routing, expert_plan,
+// schedule, timeline, tuning, mailbox, executor, pack, managed_tensor, kernel, closure, profiler)
+// are move-only and one pointer wide; views (stream_ref, tensor_view) borrow. A failure throws
 // velo::error, or returns velo::result<T> without exceptions. The library itself sees only the C
 // functions. Start with examples/cpp/hello.cpp.
 #pragma once
@@ -18,6 +18,7 @@
 #include "velo/error.hpp"
 #include "velo/event.hpp"
 #include "velo/executor.hpp"
+#include "velo/expert_plan.hpp"
 #include "velo/group.hpp"
 #include "velo/host.hpp"
 #include "velo/introspect.hpp"
