@@ -62,8 +62,8 @@ velo_status first(world& w) {
 }
 
 template <collective Call>
-call_row row_of(const char* name) {
-  return {name, open_for<Call>, first<Call>};
+call_row row_of(const char* name, bool is_slow = false) {
+  return {name, open_for<Call>, first<Call>, nullptr, is_slow};
 }
 
 velo_status measure(velo_stream stream, velo_group group, int) {
@@ -215,7 +215,7 @@ std::vector<call_row> comm_rows() {
        }},
       {"velo_group_describe", open_two,
        [](world& w) { return velo_group_describe(w.groups[0], text, sizeof text, nullptr); }},
-      row_of<measure>("velo_group_measure"),
+      row_of<measure>("velo_group_measure", true),
       row_of<barrier>("velo_group_barrier"),
       row_of<all_reduce>("velo_group_all_reduce"),
       row_of<reduce>("velo_group_reduce"),

@@ -311,7 +311,8 @@ const call_row functions_by_hand[] = {
        std::int32_t available = 0;
        return velo_capability_query(VELO_CAP_CLOSURES, &available);
      }},
-    {"velo_describe", nothing, [](world&) { return velo_describe(text, sizeof text, nullptr); }},
+    {"velo_describe", nothing, [](world&) { return velo_describe(text, sizeof text, nullptr); },
+     nullptr, true},
     {"velo_op_count", nothing,
      [](world&) {
        std::int64_t count = 0;

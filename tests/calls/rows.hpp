@@ -20,6 +20,7 @@ struct call_row {
   void (*prepare)(world&);
   velo_status (*call)(world&);  // of a function that destroys: VELO_OK when the handle is gone
   const example_call* example = nullptr;
+  bool is_slow = false;  // takes milliseconds: tests that repeat rows repeat this one less
 
   void begin(world& w) const;
   // Opens the context from `desc` instead; only for rows of operators.

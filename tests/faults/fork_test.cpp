@@ -5,8 +5,8 @@
 // guards of constants made on first use, and the two types of lock that survive a fork. The first
 // time a row of the API takes such a lock, and again before it gives it back, the program forks
 // there: that thread is in the middle of the lock, as another one may be at any fork. So a new lock
-// is tested as soon as a row takes it. The child calls that row, all rows that are not operators',
-// and one in eight of the operators' rows, each child from another row on. It is given a deadline.
+// is tested as soon as a row takes it. The child calls that row, all rows that are neither operators'
+// nor slow, and one in eight of the others, each child from another row on. It is given a deadline.
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,14 +43,15 @@ void bind_slot() {
   velo_ms_slot_release(-5);  // a failure is kept for all threads
 }
 
-constexpr int operator_share = 8;
+constexpr int rare_share = 8;
 
 // Every row once, or those of a child that was forked in row `forked_in`; the name of the first
 // that fails.
 const char* first_failure(const char* forked_in = nullptr) {
-  int operators = children;
+  int rare = children;
   for (const call_row& row : every_call_row()) {
-    const bool due = row.example == nullptr || operators++ % operator_share == 0;
+    const bool is_rare = row.example != nullptr || row.is_slow;
+    const bool due = !is_rare || rare++ % rare_share == 0;
     if (forked_in != nullptr && !due && row.name != forked_in) continue;
     world w;
     current = row.name.c_str();

@@ -45,9 +45,11 @@ TEST_CASE("an allocator that throws is the host's failure in every function") {
   const velo_allocator allocator = host.allocator();
   int failures = 0;
   for (const call_row& row : every_call_row()) {
+    const int step = row.is_slow ? 3 : 1;  // of a slow row each request throws one thing
     for (const expectation& expected : all) {
       bool more = true;
-      for (int n = 1; more; ++n) {
+      const int first = row.is_slow ? 1 + static_cast<int>(&expected - all) : 1;
+      for (int n = first; more; n += step) {
         INFO(row.name << ", request " << n << ", throws " << static_cast<int>(expected.what));
         const std::int64_t before = host.blocks;
         world w(&allocator);
