@@ -16,7 +16,7 @@ settings some_model() {
   s.model.hidden = 96, s.model.heads = s.model.kv_heads = 6, s.model.inner = 256;
   s.model.layers = s.data.accumulation = 8;
   s.data.sequence = 128, s.data.batch = 2;
-  s.schedule.steps = 3;
+  s.schedule.steps = 2;
   s.run.threads = 1;
   s.run.transport = "local";
   return s;
@@ -27,7 +27,7 @@ struct peaks {
   std::vector<float> losses;
 };
 
-// Three steps; if it is wanted, in pools that are limited to the predicted peak and the room for
+// Two steps; if it is wanted, in pools that are limited to the predicted peak and the room for
 // holes that the main job adds.
 peaks train(const settings& s, bool is_limited) {
   using namespace decoder;

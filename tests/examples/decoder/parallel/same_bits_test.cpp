@@ -1,50 +1,75 @@
 // Ranks that share a model have the same bits each time, with any threads, and whatever they keep.
+// With VELO_PRETRAIN_LONG every layout with every change; else each layout with a fourth of them.
+#include <cstdlib>
+
 #include "tests/examples/decoder/parallel/shared_model.hpp"
 
 namespace {
 
-void check_same_bits(settings s) {
-  const outcome first = train_for(3, s);
-  CHECK(train_for(3, s) == first);
-  s.run.threads = 2;
-  CHECK(train_for(3, s) == first);
-  for (const char* kind : {"full", "block", "uniform", "selective", "activation", "norm", "mlp"}) {
-    INFO(kind);
+using change = std::function<void(settings&)>;
+
+change recompute(const char* kind) {
+  return [kind](settings& s) {
     s.memory.recompute = kind;
     s.memory.recompute_layers = kind == std::string("uniform") ? 2 : 0;
-    CHECK(train_for(3, s) == first);
-  }
-  s.memory.recompute_layers = 0;
+  };
+}
+
+// What may change no bit of a layout, beside the number of threads.
+std::vector<std::pair<const char*, change>> changes_of(const settings& s) {
+  std::vector<std::pair<const char*, change>> all = {{"nothing", [](settings&) {}}};
+  for (const char* kind : {"full", "block", "uniform", "selective", "activation", "norm", "mlp"})
+    all.push_back({kind, recompute(kind)});
+  const change keep_sum = [](settings& other) {
+    other.memory.recompute = "full", other.memory.recompute_level = 2;
+  };
+  const change swap = [](settings& other) { other.memory.swap_activations = "host"; };
+  all.push_back({"swap", swap});
+  // Otherwise a rank's rows are not as many in each step.
+  if (!s.data.has_documents() || s.parallel.attention_ranks() == 1 ||
+      s.parallel.sequence_splits > 1)
+    all.push_back({"a memory plan", [](settings& other) { other.memory.plan = true; }});
   if (s.parallel.tp > 1) {
-    INFO("attention's sum kept, and swapped");
-    s.memory.recompute = "full", s.memory.recompute_level = 2;
-    CHECK(train_for(3, s) == first);
-    s.memory.swap_activations = "host";
-    CHECK(train_for(3, s) == first);
-    s.memory.recompute_level = 1;
+    all.push_back({"attention's sum kept", keep_sum});
+    all.push_back({"attention's sum kept, and swapped",
+                   [=](settings& other) { keep_sum(other), swap(other); }});
   }
-  s.memory.recompute = "none";
-  s.memory.swap_activations = "host";
-  CHECK(train_for(3, s) == first);
-  s.memory.swap_activations = "off";
-  if (s.data.has_documents() && s.parallel.attention_ranks() > 1 && s.parallel.sequence_splits == 1)
-    return;  // a rank's rows are not as many in each step
-  s.memory.plan = true;
-  CHECK(train_for(3, s) == first);
+  return all;
+}
+
+// The same settings again, and with two threads each change, or each fourth from `turn` on.
+void check_same_bits(settings s, std::size_t turn) {
+  const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
+  const outcome first = train_for(3, s);
+  if (is_long || turn == 0) CHECK(train_for(3, s) == first);
+  s.run.threads = 2;
+  const auto changes = changes_of(s);
+  for (std::size_t i = is_long ? 0 : turn % 4; i < changes.size(); i += is_long ? 1 : 4) {
+    INFO(changes[i].first);
+    settings other = s;
+    changes[i].second(other);
+    CHECK(train_for(3, other) == first);
+  }
 }
 
 }  // namespace
 
 TEST_CASE("a layout has the same bits each time, with any threads and recompute") {
-  settings s = small_model();
-  s.data.documents = GENERATE("false", "lines");
-  s.model.kv_share = GENERATE(0, 2);
-  s.parallel.tp = 2, s.run.ranks = 4;
-  if (GENERATE(false, true))
-    s.parallel.tp = 4, s.parallel.tp_x = 2;
-  else
-    s.parallel.cp = 2, s.parallel.sequence_parallel = true;
-  check_same_bits(s);
+  std::size_t turn = 0;
+  for (const bool cuts_both_ways : {false, true})
+    for (const std::int64_t kv_share : {0, 2})
+      for (const char* documents : {"false", "lines"}) {
+        settings s = small_model();
+        s.data.documents = documents, s.model.kv_share = kv_share;
+        s.parallel.tp = 2, s.run.ranks = 4;
+        if (cuts_both_ways)
+          s.parallel.tp = 4, s.parallel.tp_x = 2;
+        else
+          s.parallel.cp = 2, s.parallel.sequence_parallel = true;
+        INFO("tp " << s.parallel.tp << ", kv_share " << kv_share << ", documents " << documents);
+        check_same_bits(s, turn + turn / 4 * 2);
+        ++turn;
+      }
 }
 
 TEST_CASE("a layout has the same bits with any number of slices") {
@@ -61,24 +86,33 @@ TEST_CASE("a layout has the same bits with any number of slices") {
 }
 
 TEST_CASE("splits of windows have the same bits each time, with any threads and recompute") {
-  settings s = small_model();
-  s.data.documents = GENERATE("false", "lines");
-  s.model.kv_share = GENERATE(0, 2);
-  s.parallel.tp = s.parallel.pp = 2, s.parallel.sequence_parallel = true;
-  s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
-  s.run.ranks = 4;
-  check_same_bits(s);
+  std::size_t turn = 0;
+  for (const std::int64_t kv_share : {0, 2})
+    for (const char* documents : {"false", "lines"}) {
+      settings s = small_model();
+      s.data.documents = documents, s.model.kv_share = kv_share;
+      s.parallel.tp = s.parallel.pp = 2, s.parallel.sequence_parallel = true;
+      s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+      s.run.ranks = 4;
+      INFO("kv_share " << kv_share << ", documents " << documents);
+      check_same_bits(s, turn++);
+    }
 }
 
 TEST_CASE("splits that ranks share have the same bits each time, with any threads and recompute") {
-  settings s = small_model();
-  s.data.documents = GENERATE("false", "lines");
-  s.model.kv_share = 2;
-  s.parallel.cp_algorithm = GENERATE("all_gather", "ulysses");
-  s.parallel.cp = s.parallel.pp = 2;
-  s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
-  s.run.ranks = 4;
-  check_same_bits(s);
+  std::size_t turn = 0;
+  for (const char* algorithm : {"all_gather", "ulysses"})
+    for (const char* documents : {"false", "lines"}) {
+      settings s = small_model();
+      s.data.documents = documents;
+      s.model.kv_share = 2;
+      s.parallel.cp_algorithm = algorithm;
+      s.parallel.cp = s.parallel.pp = 2;
+      s.parallel.pipeline = "seq1f1b", s.parallel.sequence_splits = 3;
+      s.run.ranks = 4;
+      INFO(algorithm << ", documents " << documents);
+      check_same_bits(s, turn++);
+    }
 }
 
 TEST_CASE("inputs that tensor ranks share between the passes change no bit, and take less") {
