@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 project = "velo"
 author = "the velo authors"
 html_title = "velo"
-extensions = ["myst_parser", "header_text", "names", "guides"]
+extensions = ["myst_parser", "header_text", "names", "guides", "contents"]
 myst_enable_extensions = ["colon_fence"]
 root_doc = "index"
 exclude_patterns = ["examples"]

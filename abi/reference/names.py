@@ -50,7 +50,9 @@ def linked(text, page, known, link):
 
 
 def link_names(app, tree, page):
-    known = places(app.env)
+    if not hasattr(app, "velo_places"):  # all pages have been read
+        app.velo_places = places(app.env)
+    known = app.velo_places
 
     def link(name, place):
         target = app.builder.get_relative_uri(page, place[0]) + (f"#{place[1]}" if place[1] else "")
