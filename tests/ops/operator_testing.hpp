@@ -123,10 +123,11 @@ class session {
   live_context context_;
 };
 
-// Runs check(session) with every candidate of `op` that this machine and VELO_ISA allow, each
-// forced in turn.
-inline void for_each_kernel(const char* op, const std::function<void(session&)>& check,
-                            int threads = 1) {
+// Runs check(session, kernel) with every candidate of `op` that this machine and VELO_ISA allow,
+// each forced in turn.
+inline void for_each_named_kernel(
+    const char* op, const std::function<void(session&, const std::string& kernel)>& check,
+    int threads = 1) {
   ops::op_id id{};
   REQUIRE(ops::find_op(op, id));
   const ops::kernel_list& kernels = *ops::definition_of(id).kernels;
@@ -135,8 +136,14 @@ inline void for_each_kernel(const char* op, const std::function<void(session&)>&
     session forced(threads, std::string("{\"kernel.") + op + "\": \"" + kernel.name + "\"}");
     if (kernel.isa > forced.isa()) continue;
     INFO("kernel " << kernel.name);
-    check(forced);
+    check(forced, kernel.name);
   }
+}
+
+inline void for_each_kernel(const char* op, const std::function<void(session&)>& check,
+                            int threads = 1) {
+  for_each_named_kernel(
+      op, [&](session& s, const std::string&) { check(s); }, threads);
 }
 
 // Runs an operator and requires success, with the record's sentence if it fails.
