@@ -5,8 +5,9 @@
 // guards of constants made on first use, and the two types of lock that survive a fork. The first
 // time a row of the API takes such a lock, and again before it gives it back, the program forks
 // there: that thread is in the middle of the lock, as another one may be at any fork. So a new lock
-// is tested as soon as a row takes it. The child calls that row, all rows that are neither operators'
-// nor slow, and one in eight of the others, each child from another row on. It is given a deadline.
+// is tested as soon as a row takes it. The child calls that row, all rows that are neither
+// operators' nor slow, and one in eight of the others, each child from another row on. It is given
+// a deadline.
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
