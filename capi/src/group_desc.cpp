@@ -159,7 +159,7 @@ velo_group_desc read_group_desc(const velo_group_desc* given) {
 }
 
 comm::group_settings settings_of(const velo_group_desc& desc) {
-  return {desc.label != nullptr ? desc.label : "group", desc.timeout_ns,
+  return {desc.label != nullptr ? desc.label : comm::group_settings::no_label, desc.timeout_ns,
           (desc.flags & VELO_GROUP_VERIFY) != 0};
 }
 

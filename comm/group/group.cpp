@@ -96,7 +96,7 @@ group::group(core::context& owner, std::unique_ptr<transport> link, group_settin
       met_(of_part.met),
       waits_(met_.is_of_part() ? of_part.waits : link_->make_wait_board()),
       scratch_(owner.memory()) {
-  if (met_.is_of_part()) waits_.set_label(set_.label);
+  waits_.set_label(fault_label());
   link_->note_waits_on(waits_);
 }
 
@@ -120,7 +120,12 @@ velo_group group::handle() const noexcept {
 }
 
 void group::meet(const fault& known) const noexcept {
-  if (met_.meet(known, set_.label)) waits_.meet(known);
+  if (met_.meet(known, fault_label())) waits_.meet(known);
+}
+
+// What faults call the group; an outermost group without a label of its own needs no name.
+const char* group::fault_label() const noexcept {
+  return met_.is_of_part() || set_.label != group_settings::no_label ? set_.label.c_str() : "";
 }
 
 void group::forget_met() const noexcept {
@@ -133,7 +138,7 @@ void group::raise_if_ended() const {
   fault known;
   link_->failed(known);
   meet(known);
-  met_.outermost(known, set_.label).raise();
+  met_.outermost(known, fault_label()).raise();
 }
 
 // Notes the fault of a group that has ended, and names its ranks as the outermost group does.
@@ -141,8 +146,8 @@ void group::rethrow() const {
   fault known;
   if (!link_->failed(known)) throw;
   meet(known);
-  if (met_.is_of_part() && core::current_failure().code == VELO_ERR_PEER)
-    met_.outermost(known, set_.label).raise();
+  if (fault_label()[0] != 0 && core::current_failure().code == VELO_ERR_PEER)
+    met_.outermost(known, fault_label()).raise();
   throw;
 }
 

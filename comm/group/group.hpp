@@ -33,6 +33,8 @@ namespace velo::comm {
 struct planned_operation;
 
 struct group_settings {
+  static constexpr const char* no_label = "group";
+
   std::string label;
   std::int64_t timeout_ns;
   bool verifies = false;  // compares results that must be equal on all ranks
@@ -134,6 +136,7 @@ class group {
 
   velo_group handle() const noexcept;
   void raise_if_ended() const;
+  const char* fault_label() const noexcept;
   void meet(const fault& known) const noexcept;
   void forget_met() const noexcept;
   [[noreturn]] void rethrow() const;  // in a catch block

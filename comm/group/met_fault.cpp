@@ -9,17 +9,17 @@ met_fault met_fault::part(const std::vector<int>& ranks) const {
   return made;
 }
 
-fault met_fault::outermost(const fault& of, const std::string& label) const {
+fault met_fault::outermost(const fault& of, const char* label) const noexcept {
   fault made = of;
-  if (!is_of_part() || of.is_outermost) return made;
+  if (of.is_outermost) return made;
   made.is_outermost = true;
   made.culprits = ranks_.outermost(of.culprits);
-  if (of.kind == fault::how::ended) made.cause[0] = 0;  // it names the part's rank
-  core::copy_text(made.part, sizeof made.part, label.c_str());
+  if (is_of_part() && of.kind == fault::how::ended) made.cause[0] = 0;  // it names the part's rank
+  core::copy_text(made.part, sizeof made.part, label);
   return made;
 }
 
-bool met_fault::meet(const fault& of, const std::string& label) const noexcept {
+bool met_fault::meet(const fault& of, const char* label) const noexcept {
   const std::lock_guard<std::mutex> lock(first_->lock);
   if (first_->has) return false;
   first_->what = outermost(of, label);

@@ -9,7 +9,6 @@
 
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "comm/operation/outermost_ranks.hpp"
@@ -22,10 +21,10 @@ class met_fault {
   met_fault part(const std::vector<int>& ranks) const;  // ranks: in this group
 
   bool is_of_part() const noexcept { return ranks_.is_part(); }
-  // A fault of this group, which has this label, as the outermost group's.
-  fault outermost(const fault& of, const std::string& label) const;
+  // A fault of this group, which faults call `label`, as the outermost group's.
+  fault outermost(const fault& of, const char* label) const noexcept;
   // Returns whether it is the first one, which stays.
-  bool meet(const fault& of, const std::string& label) const noexcept;
+  bool meet(const fault& of, const char* label) const noexcept;
   bool get(fault& of) const noexcept;
   void forget() const noexcept;
 

@@ -55,7 +55,7 @@ struct fault {
   // group.
   bool is_outer = false;
   // The culprits are numbered as in the outermost group, of which all others are parts. part: the
-  // label of the part where they were missed.
+  // label of the part where they were missed; empty in an outermost group without a label.
   bool is_outermost = false;
   char part[32] = "";
 

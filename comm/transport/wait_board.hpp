@@ -58,7 +58,7 @@ class wait_board {
   wait_board() = default;
   explicit wait_board(std::shared_ptr<wait_notes> notes) noexcept;  // of the outermost group
   wait_board part(const std::vector<int>& ranks) const;  // ranks: of the part, in this group
-  void set_label(const std::string& label) noexcept;     // of the part
+  void set_label(const std::string& label) noexcept;     // of the group
 
   // The rank has met a fault of this group, which is kept until forget().
   void meet(const fault& why) const noexcept;

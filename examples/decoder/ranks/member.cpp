@@ -85,6 +85,7 @@ member::member(const settings& values, bool leads, velo_pool_kind kind)
 
 velo_group_desc member::group_desc() const {
   velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  desc.label = "job";
   desc.timeout_ns = timeout_ns_;
   return desc;
 }

@@ -394,7 +394,7 @@ TEST_CASE("a process whose result differs is found by all four, with the call") 
         if (!verifies) continue;
         CHECK(one.rank == 2);
         CHECK(one.got == "rank 2 with another result");
-        CHECK(one.expected == v.name + std::string(" (operation 2)"));
+        CHECK(one.expected == v.name + std::string(" (operation 2) in spoiled"));
       }
     }
 }

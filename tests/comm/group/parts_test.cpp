@@ -409,11 +409,14 @@ namespace {
 velo_status barrier(const rank_of_group& me, velo_group in) {
   return velo_group_barrier(me.stream, in);
 }
-velo_status message(const rank_of_group& me, velo_group in) {
+velo_status message_from(std::int32_t rank, const rank_of_group& me, velo_group in) {
   float value = 0;
   const std::int64_t one = 1;
   const velo_tensor x = view_of(&value, f32, one);
-  return velo_group_receive(me.stream, in, 1, &x);
+  return velo_group_receive(me.stream, in, rank, &x);
+}
+velo_status message(const rank_of_group& me, velo_group in) {
+  return message_from(1, me, in);
 }
 velo_error_info last_error() {
   velo_error_info info = VELO_ERROR_INFO_INIT;
@@ -449,6 +452,32 @@ velo_error_info wait_in_chain(const rank_of_group& me,
 }
 
 }  // namespace
+
+// Rank 0 waits for 1 in "near", which waits in the whole group for a message of 2.
+TEST_CASE("a whole group with a label is named where a rank was missed in it, also in its parts") {
+  const velo_group_desc whole = labeled("job", 400), nearby = labeled("near", 400);
+  const local_ranks ranks(3, whole);
+  std::vector<velo_error_info> all(3);
+  ranks.run([&](const rank_of_group& me) {
+    if (me.rank == 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+      return velo_status{VELO_OK};
+    }
+    const part_of near(me.group, {0, 1}, &nearby);
+    if (me.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    const velo_status status =
+        me.rank == 0 ? barrier(me, near.group) : message_from(2, me, me.group);
+    all[at(me.rank)] = last_error();
+    return status;
+  });
+  for (const int rank : {0, 1}) {
+    INFO("rank " << rank << ": " << all[at(rank)].expected);
+    CHECK(all[at(rank)].rank == 2);
+    CHECK(std::string(all[at(rank)].expected) ==
+          "receive of 1 float32 from rank 2 in job within 400 ms");
+    CHECK(std::string(all[at(rank)].got) == "rank 2 not there");
+  }
+}
 
 TEST_CASE("a rank that itself waits in another part is not accused, whichever deadline is first") {
   for (const bool by_message : {false, true}) {

@@ -1,9 +1,10 @@
 // A rank that ends in any collective of any group of a job of tp 2, pp 2 and cp 2: all others end,
-// and each names that rank and a group in which it was missed. Where it ends is counted, not timed:
-// a library before velo's functions (ended_collective.cpp) numbers the calls of each rank, and ends
-// a rank before one of them. VELO_PRETRAIN_LONG: before the first and the last call of each
-// function in each group, of all ranks that make it; killed and stopped.
+// and each names that rank and a group in which one of its peers there missed it. Where it ends is
+// counted, not timed: a library before velo's functions (ended_collective.cpp) numbers the calls of
+// each rank, and ends a rank before one of them. VELO_PRETRAIN_LONG: before the first and the last
+// call of each function in each group, of all ranks that make it; killed and stopped.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -11,13 +12,29 @@
 #include <set>
 #include <tuple>
 
+#include "tests/comm/lateness.hpp"
 #include "tests/examples/pretrain/workplace.hpp"
 #include "velo/status.h"
 
 namespace {
 
 constexpr int ranks = 8;
-const std::set<std::string> groups = {"group", "tp", "cp", "pp", "dp-cp"};
+
+// All processes are gone within the deadline and 150 ms; a killed rank is missed without waiting for
+// the deadline. Where eight ranks take turns on two busy cores each wake-up on the way comes late,
+// as lateness.hpp measures: that of the rank that misses the ended one, those of its peers in three
+// kinds of groups one after another, and those of six other processes that end at the same time.
+constexpr int deadline_s = 1;
+constexpr double most_ms = 150;
+constexpr int wake_ups = 10;
+
+// The ranks of a job's groups differ in these bits of their numbers.
+const std::map<std::string, int> groups = {
+    {"job", 7}, {"tp", 1}, {"cp", 2}, {"dp-cp", 2}, {"pp", 4}};
+
+bool are_peers(int one, int other, const std::string& group) {
+  return ((one ^ other) & ~groups.at(group)) == 0;
+}
 
 struct call {
   std::string function, group;
@@ -36,18 +53,26 @@ class counted_job {
  public:
   counted_job(const place& ends, int signal) : ends_(ends), signal_(signal) {
     std::vector<std::string> words = {
-        "--tp",        "2",   "--pp",      "2", "--cp",           "2",
-        "--steps",     "2",   "--warmup",  "0", "--accumulation", "2",
-        "--transport", "shm", "--threads", "1", "--timeout",      signal == SIGSTOP ? "1" : "60"};
+        "--tp",           "2",
+        "--pp",           "2",
+        "--cp",           "2",
+        "--steps",        "2",
+        "--warmup",       "0",
+        "--accumulation", "2",
+        "--transport",    "shm",
+        "--threads",      "1",
+        "--timeout",      signal == SIGSTOP ? std::to_string(deadline_s) : "60"};
     const std::vector<std::string> all = tiny(w_.path, words);
     for (int rank = 0; rank < ranks; ++rank)
       started_.push_back(std::make_unique<child>(all, [&] { prepare(rank); }));
   }
-  // The codes of the ranks; a rank that was stopped is killed once the others have ended.
+  // The codes of the ranks; a rank that was stopped is killed once the others have ended, which
+  // was at over_ns of the monotonic clock.
   std::vector<int> finish() {
     std::vector<int> codes(ranks);
     for (int rank = 0; rank < ranks; ++rank)
       if (!is_victim(rank)) codes[rank] = started_[rank]->finish().code;
+    over_ns = std::chrono::steady_clock::now().time_since_epoch().count();
     for (int rank = 0; rank < ranks; ++rank)
       if (is_victim(rank))
         started_[rank]->send(SIGKILL), codes[rank] = started_[rank]->finish().code;
@@ -56,6 +81,8 @@ class counted_job {
   std::string text(const char* kind, int rank) const {
     return get(w_ / (kind + std::to_string(rank)));
   }
+
+  long long over_ns = 0;
 
  private:
   bool is_victim(int rank) const { return ends_.number > 0 && rank == ends_.rank; }
@@ -101,12 +128,12 @@ bool is_missed_at_once(const call& one) {
   return alone.count(one.function) == 0;
 }
 
-// The group that a record names: "(operation 9) in tp within 1000 ms: rank 3 not there"; "group":
-// the whole job, which is no part.
+// The group that a record names: "(operation 9) in tp within 1000 ms: rank 3 not there"; empty: the
+// record names none.
 std::string group_in(const std::string& text) {
   const std::regex named(" in ([a-z-]+)( within [0-9]+ ms)?: rank [0-9]+ ");
   std::smatch found;
-  return std::regex_search(text, found, named) ? found[1].str() : "group";
+  return std::regex_search(text, found, named) ? found[1].str() : "";
 }
 
 struct record {
@@ -123,15 +150,33 @@ record record_in(const std::string& text) {
   return found;
 }
 
+// What a record says, without the function in which its rank learned it.
+std::string fault_in(const record& missed) {
+  return missed.text.substr(missed.text.find(": "));
+}
+
+// Each of these records names a group of which the ended rank is a member, and in which a peer of
+// its own there says the same.
+void check_groups(const std::map<int, record>& all, int ended) {
+  for (const auto& [rank, missed] : all) {
+    INFO("rank " << rank << ": " << missed.text);
+    const std::string group = group_in(missed.text);
+    REQUIRE(groups.count(group) == 1);
+    CHECK(std::any_of(all.begin(), all.end(), [&, &one = missed](const auto& each) {
+      return are_peers(each.first, ended, group) && fault_in(each.second) == fault_in(one);
+    }));
+  }
+}
+
 void check_end(const call& of, const place& at, int signal) {
   INFO(of.function << " in " << of.group << ", call " << at.number << " of rank " << at.rank
                    << ", signal " << signal);
+  const velo::testing::lateness late_by;
   counted_job job(at, signal);
   const std::vector<int> codes = job.finish();
   const record ended = record_in(job.text("ended.", at.rank));
   REQUIRE(ended.at > 0);
-  bool names_group = false;
-  std::string texts;
+  std::map<int, record> all;
   for (int rank = 0; rank < ranks; ++rank) {
     if (rank == at.rank) continue;
     const record missed = record_in(job.text("missed.", rank));
@@ -139,15 +184,14 @@ void check_end(const call& of, const place& at, int signal) {
     CHECK(codes[static_cast<std::size_t>(rank)] == 1);
     CHECK(missed.code == VELO_ERR_PEER);
     CHECK(missed.rank == at.rank);
-    const double ms = static_cast<double>(missed.at - ended.at) / 1e6;
-    CHECK(ms < (signal == SIGSTOP ? 1000 : 0) + 5000);  // of a busy machine, and a deadline of 60 s
-    const std::string group = group_in(missed.text);
-    CHECK(groups.count(group) == 1);
-    names_group = names_group || group == of.group;
-    texts += missed.text + '\n';
+    all[rank] = missed;
   }
-  INFO(texts);
-  if (is_missed_at_once(of)) CHECK(names_group);
+  const double took = static_cast<double>(job.over_ns - ended.at) / 1e6;
+  CHECK(took < (signal == SIGSTOP ? deadline_s * 1000 : 0) + most_ms + late_by.of_ms(wake_ups));
+  check_groups(all, at.rank);
+  if (is_missed_at_once(of))
+    CHECK(std::any_of(all.begin(), all.end(),
+                      [&](const auto& each) { return group_in(each.second.text) == of.group; }));
 }
 
 }  // namespace
@@ -156,9 +200,9 @@ TEST_CASE("a rank that ends in any collective of any group is named by all, with
   const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
   const std::map<call, std::vector<place>> all = calls_of_a_job();
   CHECK(all.size() > 15);
-  for (const std::string& group : groups)
+  for (const auto& [group, bits] : groups)
     CHECK(std::any_of(all.begin(), all.end(),
-                      [&](const auto& each) { return each.first.group == group; }));
+                      [&, &group = group](const auto& each) { return each.first.group == group; }));
   std::size_t turn = 0;
   for (const auto& [of, places] : all) {
     if (!is_long && ++turn % 6 != 1) continue;
