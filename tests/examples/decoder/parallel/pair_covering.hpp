@@ -1,9 +1,9 @@
 // Layouts that together have each pair of values of different choices.
 //
 // Layouts are drawn at random around a pair that no layout has yet, and that with the most such
-// pairs is taken. A pair that no draw fits is sought among all layouts that differ from the defaults
-// in at most three other choices, in order, until one is accepted. Pairs for which there is none are
-// `without`; those that are known to be impossible are not sought.
+// pairs is taken. A pair that no draw fits is sought among all layouts that differ from the
+// defaults in at most three other choices, in order, until one is accepted. Pairs for which there
+// is none are `without`; those that are known to be impossible are not sought.
 #pragma once
 
 #include <random>

@@ -52,6 +52,22 @@ void check_same_bits(settings s, std::size_t turn) {
   }
 }
 
+// How often each operator ran with each kernel on a rank, as a profile of a step says.
+std::map<std::string, int> kernels_in_a_step(decoder::member& rank, decoder::trainer& one) {
+  velo_profiler_desc desc = VELO_PROFILER_DESC_INIT;
+  desc.events = 1 << 16;
+  const velo::profiler records = velo::profiler::create(rank.context().get(), desc);
+  one.step();
+  records.stop();
+  const velo_profiler_stats stats = records.stats();
+  std::map<std::string, int> all;
+  for (std::uint64_t i = 0; i < stats.events; ++i) {
+    const velo_profiler_event each = records.event(static_cast<std::int64_t>(i));
+    if (each.kind == VELO_PROFILER_OPERATOR) ++all[std::string(each.name) + ": " + each.detail];
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("a layout has the same bits each time, with any threads and recompute") {
@@ -77,12 +93,38 @@ TEST_CASE("a layout has the same bits with any number of slices") {
   s.parallel.tp = s.run.ranks = 2;
   s.parallel.sequence_parallel = GENERATE(false, true);
   const outcome chosen = train_for(3, s);
+  // Without rows that are cut, the column parallel forward exchanges nothing.
+  std::vector<std::string> exchange = {"row_parallel_linear", "column_parallel_linear_backward"};
+  if (s.parallel.sequence_parallel)
+    for (const char* more : {"column_parallel_linear", "row_parallel_linear_backward"})
+      exchange.emplace_back(more);
   for (const std::int64_t slices : {1, 2, 1024}) {
     s.parallel.tp_slices = slices;
     CHECK(train_for(3, s) == chosen);
-    const decoder::member rank(s);
-    CHECK(rank.context().config<std::string>("overlap.slices") == "*:" + std::to_string(slices));
+    on_trainers(s, [&](decoder::member& rank, decoder::trainer& one) {
+      one.start();
+      const std::map<std::string, int> ran = kernels_in_a_step(rank, one);
+      if (!rank.leads()) return;
+      for (const std::string& name : exchange) {
+        INFO(name << ", " << slices << " slices");
+        CHECK(ran.count(name + ": sliced") == (slices == 1 ? 0 : 1));
+        CHECK(ran.count(name + ": composition") == (slices == 1 ? 1 : 0));
+      }
+    });
   }
+}
+
+// Each layer's call has the slices of the setting: ranks that ask for unlike many disagree.
+TEST_CASE("ranks with unlike numbers of slices are told so by the first layer") {
+  settings s = small_model();
+  s.parallel.tp = s.run.ranks = 2, s.parallel.tp_slices = 2;
+  CHECK_THROWS_WITH(on_trainers(s,
+                                [&](decoder::member& rank, decoder::trainer& one) {
+                                  one.start();
+                                  if (!rank.leads()) rank.context().set("overlap.slices", "*:3");
+                                  one.step();
+                                }),
+                    Catch::Matchers::Contains("row_parallel_linear"));
 }
 
 TEST_CASE("splits of windows have the same bits each time, with any threads and recompute") {

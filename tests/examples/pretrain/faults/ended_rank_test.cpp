@@ -20,10 +20,10 @@ namespace {
 
 constexpr int ranks = 8;
 
-// All processes are gone within the deadline and 150 ms; a killed rank is missed without waiting for
-// the deadline. Where eight ranks take turns on two busy cores each wake-up on the way comes late,
-// as lateness.hpp measures: that of the rank that misses the ended one, those of its peers in three
-// kinds of groups one after another, and those of six other processes that end at the same time.
+// All processes are gone within the deadline and 150 ms; a killed rank is missed without waiting
+// for the deadline. Where eight ranks take turns on two busy cores each wake-up on the way comes
+// late, as lateness.hpp measures: that of the rank that misses the ended one, those of its peers in
+// three kinds of groups one after another, and those of six other processes that end meanwhile.
 constexpr int deadline_s = 1;
 constexpr double most_ms = 150;
 constexpr int wake_ups = 10;
