@@ -103,21 +103,57 @@ double angles_of(const settings& s) {
 struct measured {
   velo_pool_stats pool;
   double activations;
-  double kept;  // elements of other ranks that all layers keep of a micro-batch, as plans say
+  double planned;  // what the plans of all layers keep of a micro-batch, in elements
 };
 
-// The elements of other ranks that this rank's layers keep, by a plan for windows or for the
-// documents of the last micro-batch.
-double kept_by(const settings& s, const decoder::member& rank, decoder::trainer& one,
-               const share& mine) {
+// Elements that attention of a layer keeps of other ranks, of a row of the sequence and a number of
+// a head, by the formulas of context parallelism: gathered keys and values are exchanged again.
+// In a ring of c steps the block of the last step stays; a full cache keeps those of all steps but
+// the last but one, or this one, too, if another layer takes the keys. Where heads are exchanged,
+// queries, outputs, keys and values of the rank's heads stay, of the whole sequence.
+double kept_of_row(const settings& s, const share& one, int rank, bool takes_keys) {
+  const auto& p = s.parallel;
+  const std::int64_t c = p.attention_ranks();
+  if (c == 1 || p.cp_algorithm == "all_gather") return 0;
+  const auto heads = static_cast<std::int64_t>(one.heads);
+  if (p.cp_algorithm == "ring") {
+    const double blocks = takes_keys                ? 0
+                          : p.cp_kv_cache == "none" ? 1
+                          : s.model.kv_share > 0    ? static_cast<double>(c - 1)
+                                                    : static_cast<double>(c - 2);
+    return 2 * blocks * one.kv_heads / static_cast<double>(c);
+  }
+  REQUIRE(p.cp_algorithm == "ulysses");
+  const std::int64_t place = rank / p.tp % p.cp, each = s.model.heads / s.model.kv_heads;
+  std::int64_t begin = 0;
+  for (std::int64_t other = 0; other < place; ++other)
+    begin += static_cast<std::int64_t>(part(heads, other, c));
+  const double mine = part(heads, place, c);
+  const std::int64_t end = begin + static_cast<std::int64_t>(mine);
+  const auto keys = static_cast<double>((end - 1) / each - begin / each + 1);
+  return 2 * mine + (takes_keys ? 0 : 2 * keys);
+}
+
+// The same of all layers of a rank and all rows of a micro-batch.
+double kept_by(const settings& s, const share& one, int rank) {
+  const double owners = layers_with_keys(s.model) / static_cast<double>(s.parallel.pp);
+  const std::int64_t copies = s.run.ranks / s.parallel.ranks_of_copy();
+  const auto numbers =
+      static_cast<double>(s.data.batch / copies * s.data.sequence * s.model.head_dim());
+  return numbers * (owners * kept_of_row(s, one, rank, false) +
+                    (one.layers - owners) * kept_of_row(s, one, rank, true));
+}
+
+// The plans' own number, for windows or for the documents of the last micro-batch.
+double planned_by(const settings& s, const decoder::member& rank, decoder::trainer& one) {
   if (s.parallel.attention_ranks() == 1) return 0;
   const decoder::context_parallel context(rank, s, one.weights().layout().widths);
   const bool packs = s.data.has_documents();
   const decoder::sequence_share& of =
       packs ? one.activations().documents->share : context.of_window();
   std::int64_t kept = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(mine.layers); ++i)
-    kept += of.of(context.keys_of(i)).saves.kept;
+  for (std::int64_t i = 0; i < s.model.layers / s.parallel.pp; ++i)
+    kept += of.of(context.keys_of(static_cast<std::size_t>(i))).saves.kept;
   return static_cast<double>((packs ? 1 : s.data.batch / rank.copies()) * kept);
 }
 
@@ -142,8 +178,7 @@ std::vector<measured> measured_on(const settings& s) {
     const velo_pool_stats now = rank.memory().stats();
     const std::uint64_t* const from = s.parallel.pp == 1 ? now.purpose_live : now.purpose_peak;
     all[static_cast<std::size_t>(rank.rank())] = {
-        now, static_cast<double>(from[VELO_PURPOSE_ACTIVATION]),
-        kept_by(s, rank, one, share_of(s, rank.rank()))};
+        now, static_cast<double>(from[VELO_PURPOSE_ACTIVATION]), planned_by(s, rank, one)};
     return 0;
   });
   return all;
@@ -252,7 +287,8 @@ TEST_CASE("each rank has the memory of its part of a model") {
             Approx((narrow ? 2 : 4) * one.parameters + angles_of(s)).epsilon(0.02));
       CHECK(live(VELO_PURPOSE_GRADIENT) == Approx(4 * one.parameters).epsilon(0.02));
       CHECK(live(VELO_PURPOSE_OPTIMIZER) == Approx((narrow ? 12 : 8) * one.updated).epsilon(0.02));
-      CHECK(now.activations == Approx(activations_of(s, one, now.kept)).epsilon(0.05));
+      CHECK(now.planned == kept_by(s, one, rank));
+      CHECK(now.activations == Approx(activations_of(s, one, kept_by(s, one, rank))).epsilon(0.05));
     }
   }
 }
