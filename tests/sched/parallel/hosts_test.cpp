@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "comm/transport/mpi/mpi_threads.hpp"
-#include "tests/sched/overlap/overlap_call.hpp"
+#include "tests/sched/overlap/overlap_apart.hpp"
 
 using namespace velo::testing;
 
@@ -163,39 +163,13 @@ velo_status run_fused(const overlap_call& one, const rank_of_group& me) {
   return done;
 }
 
-// The same by a call for each of its parts, into the same results.
-velo_status run_apart(const overlap_call& one, const rank_of_group& me) {
-  const velo_tensor x = one.x.view(), weight = one.weight.view(), all = one.gathered.view(),
-                    y = one.y.view();
-  const matrix whole(y.dtype, {one.gathers() ? all.shape[0] : x.shape[0], y.shape[1]});
-  const velo_tensor product = whole.view();
-  velo_status done = VELO_OK;
-  if (one.gathers()) done = velo_group_all_gather(me.stream, me.group, &x, &all);
-  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
-  args.a = one.gathers() ? &all : &x, args.b = &weight, args.transpose_b = one.transposed;
-  args.c = one.how == overlap_kind::gather ? &y : &product;
-  if (done == VELO_OK) done = velo_matmul(me.stream, &args);
-  if (done != VELO_OK || one.how == overlap_kind::gather) return done;
-  if (one.scatters()) return velo_group_reduce_scatter(me.stream, me.group, nullptr, &product, &y);
-  const bool norms = one.how == overlap_kind::norm;
-  done = velo_group_all_reduce(me.stream, me.group, nullptr, &product, norms ? &product : &y);
-  if (done != VELO_OK || !norms) return done;
-  const velo_tensor residual = one.residual.view(), gamma = one.gamma.view(),
-                    norm = one.norm.view();
-  velo_dropout_add_rms_norm_args last = VELO_DROPOUT_ADD_RMS_NORM_ARGS_INIT;
-  last.x = &product, last.residual = &residual, last.gamma = &gamma, last.y = &norm;
-  last.pre_norm = &y;
-  const velo_matmul_all_reduce_add_rms_norm_args usual =
-      VELO_MATMUL_ALL_REDUCE_ADD_RMS_NORM_ARGS_INIT;
-  last.epsilon = usual.epsilon;
-  return velo_dropout_add_rms_norm(me.stream, &last);
-}
-
 void check_overlap(const ranks_on_hosts& ranks, const overlap_calls& fused,
                    const overlap_calls& apart) {
   const auto at = [](int rank) { return static_cast<std::size_t>(rank); };
   ranks.require([&](const rank_of_group& me) { return run_fused(*fused[at(me.rank)], me); });
-  ranks.require([&](const rank_of_group& me) { return run_apart(*apart[at(me.rank)], me); });
+  ranks.require([&](const rank_of_group& me) {
+    return run_apart(*apart[at(me.rank)], me.stream, {me.group, me.group});
+  });
   for (std::size_t r = 0; r < 4; ++r) {
     CHECK(fused[r]->same_bits(*apart[r]));
     CHECK(fused[r]->borders_kept());

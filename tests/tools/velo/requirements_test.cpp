@@ -1,8 +1,9 @@
 // The tables of other systems' rules in the pages of sched and comm: each command works, or is
-// refused with the words of its line; each line that works names a test of its results.
+// refused with the words of its line; each line that works names a test of its results, which there
+// is.
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <set>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -46,13 +47,14 @@ std::vector<rule> rules_of(const std::string& page) {
   return all;
 }
 
-// Names like `folder.file` of the tests in tests/folder.
-std::set<std::string> tests_of(const std::string& folder) {
-  std::set<std::string> all;
+// The texts of the tests in tests/folder, by names like `folder.file`.
+std::map<std::string, std::string> tests_of(const std::string& folder) {
+  std::map<std::string, std::string> all;
   for (const auto& entry : fs::recursive_directory_iterator(VELO_SOURCE_FOLDER "tests/" + folder)) {
     const std::string name = entry.path().filename().string(), end = "_test.cpp";
     if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0)
-      all.insert(folder + "." + name.substr(0, name.size() - end.size()));
+      all[folder + "." + name.substr(0, name.size() - end.size())] =
+          contents_of(entry.path().string());
   }
   return all;
 }
@@ -86,10 +88,26 @@ class workplace {
   std::vector<std::string> names_;
 };
 
-void check(const workplace& w, const rule& one, const std::set<std::string>& tests) {
+// Whether a file has a test case whose name begins like this.
+bool has_case(const std::string& file, const std::string& name) {
+  const std::string mark = "TEST_CASE(";
+  for (auto at = file.find(mark); at != std::string::npos; at = file.find(mark, at + 1)) {
+    const auto begin = file.find_first_not_of(" \n", at + mark.size());
+    if (file.compare(begin, name.size() + 1, '"' + name) == 0) return true;
+  }
+  return false;
+}
+
+void check(const workplace& w, const rule& one, const std::map<std::string, std::string>& tests) {
   INFO(one.line);
   const bool works = one.result.rfind("works", 0) == 0;
-  if (works) CHECK(tests.count(between(one.result, '`')) == 1);
+  if (works) {
+    const auto file = tests.find(between(one.result, '`'));
+    const std::string name = between(one.result, '"');
+    REQUIRE(file != tests.end());
+    CHECK(name.size() > 10);
+    CHECK(has_case(file->second, name));
+  }
   if (one.command.empty()) {
     CHECK(works);  // a refusal has a command that shows it
     return;
@@ -110,7 +128,7 @@ TEST_CASE("rules of other systems are kept or not as the pages of sched and comm
   for (const std::string folder : {"sched", "comm"}) {
     const std::vector<rule> all = rules_of(folder + "/README.md");
     CHECK(all.size() > 12);
-    const std::set<std::string> tests = tests_of(folder);
+    const std::map<std::string, std::string> tests = tests_of(folder);
     for (const rule& one : all) check(w, one, tests);
   }
 }
