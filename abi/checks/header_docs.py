@@ -154,8 +154,8 @@ def self_test(spec, headers):
     mistakes = [
         ("a code too few", "stream.h", "event's stream may wait for), TIMEOUT.",
          "event's stream may wait for)."),
-        ("a code too many", "introspect.h", "Errors: NULL, NOT_FOUND.",
-         "Errors: NULL, NOT_FOUND, IO."),
+        ("a code too many", "introspect.h", "Errors: NULL, NOT_FOUND, MEMORY.",
+         "Errors: NULL, NOT_FOUND, MEMORY, IO."),
         ("codes in another order", "tensor.h", "Errors: NULL, RANK, SHAPE.",
          "Errors: NULL, SHAPE, RANK."),
         ("a code with its prefix", "tensor.h", "Errors: NULL, RANK, SHAPE.",

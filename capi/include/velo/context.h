@@ -139,7 +139,7 @@ VELO_API velo_status velo_config_get(velo_context context, const char* key, char
                                      uint64_t capacity, uint64_t* needed, const char** origin);
 
 /* All keys as one JSON array of {"key","value","origin","doc"}; same buffer rule.
- * Thread class: any. Errors: NULL, HANDLE, STATE. */
+ * Thread class: any. Errors: NULL, HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_config_list(velo_context context, char* buffer, uint64_t capacity,
                                       uint64_t* needed);
 

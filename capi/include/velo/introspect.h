@@ -42,7 +42,7 @@ VELO_API velo_status velo_capability_query(velo_capability capability, int32_t* 
  * operators with their fields, errors; with C names, C types, offsets and sizes, so that every
  * declaration of these headers follows from it. Text calls: buffer is the caller's, always
  * zero-terminated; NULL with capacity 0 asks for the size in *needed. Thread class: any. Errors:
- * NULL. */
+ * NULL, MEMORY. */
 VELO_API velo_status velo_describe(char* buffer, uint64_t capacity, uint64_t* needed);
 
 /* Number of operators.
@@ -54,7 +54,7 @@ VELO_API velo_status velo_op_name(int64_t index, const char** name);
 
 /* One operator as JSON: formula source, fields with kinds, defaults, bounds, examples, kernels.
  * Aliases are accepted.
- * Thread class: any. Errors: NULL, NOT_FOUND. */
+ * Thread class: any. Errors: NULL, NOT_FOUND, MEMORY. */
 VELO_API velo_status velo_op_describe(const char* op, char* buffer, uint64_t capacity,
                                       uint64_t* needed);
 
@@ -132,7 +132,7 @@ VELO_API velo_status velo_op_infer(velo_context context, const char* op,
 /* Which kernel would run for these values: a JSON array in order of preference, each with name,
  * ISA, whether it was chosen and else the reason it was passed over. Same buffer rule.
  * Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (operator or field), ARGUMENT (kind or value),
- * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED, STATE. */
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_op_explain(velo_context context, const char* op,
                                      const velo_named_value* values, int64_t count, char* buffer,
                                      uint64_t capacity, uint64_t* needed);

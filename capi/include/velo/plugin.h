@@ -89,7 +89,7 @@ VELO_API velo_status velo_plugin_load(velo_context context, const char* path);
 /* The context's foreign kernels as one JSON array of {"op", "library", "symbol", "signature",
  * "binding", "tensors", "plugin"}; library is the file the function lies in. Same buffer rule
  * as velo_describe.
- * Thread class: any. Errors: NULL, HANDLE, STATE. */
+ * Thread class: any. Errors: NULL, HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_kernel_list(velo_context context, char* buffer, uint64_t capacity,
                                       uint64_t* needed);
 

@@ -105,7 +105,7 @@ VELO_API void velo_profiler_destroy(velo_profiler profiler);
 VELO_API velo_status velo_profiler_begin(velo_profiler profiler, const char* text);
 
 /* Ends the calling thread's last range that has not ended. Thread class: any. Errors: NULL, HANDLE,
- * STATE (there is none). */
+ * STATE (there is none), MEMORY. */
 VELO_API velo_status velo_profiler_end(velo_profiler profiler);
 
 /* Records no more; ends the ranges of all threads. Calls that have not ended are not recorded. A

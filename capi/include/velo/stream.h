@@ -59,7 +59,7 @@ VELO_API velo_status velo_event_create(velo_context context, velo_event* event);
 VELO_API void velo_event_destroy(velo_event event);
 
 /* Marks the point the stream has reached. A later record replaces an earlier one.
- * Thread class: any. Errors: NULL, HANDLE, STATE. */
+ * Thread class: any. Errors: NULL, HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_event_record(velo_event event, velo_stream stream);
 
 /* Waits on the calling thread until the recorded point has passed. timeout_ns < 0 waits for ever.

@@ -45,7 +45,7 @@ typedef struct velo_sublayer_step {
  * its B through `backward_layers`. 0 backward layers give the order of an F by itself, where the
  * shared expert hides what it can; 0 forward layers that of a B. steps: receives at most
  * `capacity`; NULL with capacity 0 asks for the count alone. count: receives how many steps
- * there are. Thread class: any. Errors: NULL, ARGUMENT (numbers of layers, capacity). */
+ * there are. Thread class: any. Errors: NULL, ARGUMENT (numbers of layers, capacity), MEMORY. */
 VELO_API velo_status velo_sublayer_plan(int32_t forward_layers, int32_t backward_layers,
                                         int64_t capacity, velo_sublayer_step* steps,
                                         int64_t* count);

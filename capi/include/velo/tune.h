@@ -226,8 +226,8 @@ VELO_API velo_status velo_tuning_get_memory(velo_tuning tuning, int64_t index, i
                                             velo_tuning_memory* memory);
 
 /* A candidate that is no plan, and why, by its place. rejection: receives it, at most
- * rejection->struct_size bytes.
- * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such rejection), STATE. */
+ * rejection->struct_size bytes. Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT
+ * (no such rejection), STATE, MEMORY. */
 VELO_API velo_status velo_tuning_get_rejection(velo_tuning tuning, int64_t index,
                                                velo_tuning_rejection* rejection);
 

@@ -115,7 +115,7 @@ TEST_CASE("a layout has the same bits with any number of slices") {
 }
 
 // Each layer's call has the slices of the setting: ranks that ask for unlike many disagree.
-TEST_CASE("ranks with unlike numbers of slices are told so by the first layer") {
+TEST_CASE("ranks with unlike numbers of slices disagree in the first layer") {
   settings s = small_model();
   s.parallel.tp = s.run.ranks = 2, s.parallel.tp_slices = 2;
   CHECK_THROWS_WITH(on_trainers(s,
