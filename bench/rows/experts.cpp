@@ -146,6 +146,30 @@ void fill_router_backward(experiment& e, dtype type) {
   });
 }
 
+// 2 of 64 experts for 8192 tokens, whose weights sum to 1 where both are kept.
+constexpr std::int64_t gated_experts = 64;
+
+void fill_gate(experiment& e, dtype type) {
+  tensor& logits = e.random(type, {routed, gated_experts});
+  tensor& weights = e.zeros(dtype::f32, {routed, choices});
+  tensor& room = e.zeros(dtype::i64, {routed, choices});  // for indices and positions in int32
+  auto* first = static_cast<std::int32_t*>(room.data());
+  const tensor_view indices(first, {routed, choices});
+  const tensor_view positions(first + routed * choices, {routed, choices});
+  e.velo("capacity_gate", {{"logits", logits.view()},
+                           {"weights", weights.view()},
+                           {"indices", indices},
+                           {"positions", positions},
+                           {"k", choices},
+                           {"capacity", routed}});
+  e.check([&weights] {
+    return sampled_error(
+        routed,
+        [&](std::int64_t t) { return weights.at(t * choices) + weights.at(t * choices + 1); },
+        [](std::int64_t) { return 1.0; });
+  });
+}
+
 // A row that reads and writes rows of the width: `streams` of them a token.
 row moved_row(const char* name, dtype type, std::int64_t streams,
               std::function<void(experiment&)> fill) {
@@ -179,6 +203,11 @@ void list_experts(std::vector<row>& rows) {
                                  [type](experiment& e) { fill_router_backward(e, type); });
     gradient.torch.clear();
     rows.push_back(std::move(gradient));
+    constexpr plane gate_logits{routed, gated_experts, "cache"};
+    row gate = streaming_row("capacity_gate", type, gate_logits, 1,
+                             [type](experiment& e) { fill_gate(e, type); });
+    gate.torch.clear();
+    rows.push_back(std::move(gate));
   }
 }
 

@@ -11,8 +11,8 @@
 #include "core/simd/scalar.hpp"
 #include "ops/experts/expert_choice.hpp"
 #include "ops/experts/quick_choice.hpp"
+#include "ops/experts/token_scores.hpp"
 #include "ops/operator/definition.hpp"
-#include "ops/operator/indices.hpp"
 #include "ops/operator/rows.hpp"
 #include "ops/replay/own_terms.hpp"
 #include "velo/ops_experts.h"
@@ -66,13 +66,6 @@ choice_rule rule_of(const velo_topk_router_args& a, const router_problem& p) {
           data<const float>(a.expert_bias)};
 }
 
-// The scores of a row, by the reference where numbers are not finite, so that all kernels agree.
-template <class T>
-void score(const topk_router_kernels& kernels, const router_row<T>& row) {
-  kernels.scores(row);
-  if (!std::isfinite(*row.largest) || !std::isfinite(*row.sum)) reference::topk_router.scores(row);
-}
-
 double sum_of(const float* x, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
@@ -85,8 +78,7 @@ double weight_over_score(const Args& a, const float* scores, const std::int32_t*
                          std::int64_t k) {
   if (a.normalize == 0) return a.scale;
   double sum = least_sum;
-  for (std::int64_t j = 0; j < k; ++j)
-    sum += static_cast<double>(scores[chosen[j] < 0 ? -1 - chosen[j] : chosen[j]]);
+  for (std::int64_t j = 0; j < k; ++j) sum += static_cast<double>(scores[expert_of(chosen[j])]);
   return a.scale / sum;
 }
 
@@ -228,16 +220,6 @@ void infer_backward(const velo_topk_router_backward_args& a, router_problem& p,
   outputs.like(a.dlogits, *a.logits);
 }
 
-void require_choices(const velo_tensor& indices, std::int64_t experts) {
-  const auto* at = data<const std::int32_t>(&indices);
-  for (std::int64_t i = 0; i < numel(indices); ++i) {
-    if (at[i] >= -experts && at[i] < experts) continue;
-    fail(VELO_ERR_ARGUMENT, "args.indices",
-         core::concat("indices in [", -experts, ", ", experts, ")"),
-         core::concat(at[i], " in element ", i));
-  }
-}
-
 void require_counts(const velo_tensor* counts) {
   if (counts == nullptr) return;
   const auto* at = data<const std::int64_t>(counts);
@@ -272,7 +254,7 @@ void gradient_of_scores(const velo_topk_router_backward_args& a, const router_pr
   const double back = a.scale == 0 ? 0 : dot * factor * factor / a.scale;
   for (std::int64_t j = 0; j < p.k; ++j) {
     const bool kept = chosen[j] >= 0;
-    float& to = d[kept ? chosen[j] : -1 - chosen[j]];
+    float& to = d[expert_of(chosen[j])];
     const double own = kept ? factor * static_cast<double>(dweights[j]) : 0;
     to = static_cast<float>(static_cast<double>(to) + own - back);
   }

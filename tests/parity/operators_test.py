@@ -258,6 +258,61 @@ class Operators(TrainingCases, QuantCases, ProductCases, AttentionCases, Compari
                                         ("z", z_loss, z), ("dlogits", dx, x.grad)):
                     self.close(f"{name} {sigmoid}", got, want.detach())
 
+    def test_capacity_gate(self):
+        tokens, experts, capacity = 50, 8, 9
+        for dtype in TYPES:
+            for k in (1, 2):
+                logits = values(tokens, experts, dtype=dtype)
+                x = leaf(logits)
+                s, chosen = x.softmax(-1), x.topk(k).indices
+                mask = F.one_hot(chosen, experts)  # [T, k, E]
+                by_choice = mask.transpose(0, 1).reshape(k * tokens, experts)
+                place = ((by_choice.cumsum(0) - 1) * by_choice).sum(-1).view(k, tokens).t()
+                kept = place < capacity
+                w = s.gather(1, chosen) * kept
+                if k == 2:
+                    w = w / w.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float32).eps)
+                places = F.one_hot(place.clamp(max=capacity), capacity + 1)[..., :capacity]
+                combine = torch.einsum("tk,tke,tkc->tec", w, mask.float(), places.float())
+                aux = experts * (s.mean(0) * mask[:, 0].float().mean(0)).sum()
+                z = x.logsumexp(-1).square().mean()
+                dw, dcombine = values(tokens, k), values(tokens, experts, capacity)
+                ((w * dw).sum() + (combine * dcombine).sum() + 0.5 * aux + 0.25 * z).backward()
+                weights, matrix = torch.empty(tokens, k), torch.empty(tokens, experts, capacity)
+                indices, positions = torch.empty(2, tokens, k, dtype=torch.int32)
+                counts, dx = torch.empty(experts, dtype=torch.int64), torch.empty_like(logits)
+                aux_loss, z_loss = torch.empty(()), torch.empty(())
+                self.velo.capacity_gate(logits=logits, weights=weights, indices=indices,
+                                        positions=positions, combine=matrix, counts=counts,
+                                        aux_loss=aux_loss, z_loss=z_loss, k=k, capacity=capacity)
+                self.velo.capacity_gate_backward(logits=logits, indices=indices,
+                                                 positions=positions, dweights=dw,
+                                                 dcombine=dcombine, daux_loss=torch.tensor(0.5),
+                                                 dz_loss=torch.tensor(0.25), dlogits=dx)
+                self.assertTrue(torch.equal(indices.long(), torch.where(kept, chosen, -1 - chosen)))
+                self.assertTrue(torch.equal(positions.long(), torch.where(kept, place, -1)))
+                self.assertTrue(torch.equal(counts, mask.sum((0, 1))))
+                for name, got, want in (("weights", weights, w), ("combine", matrix, combine),
+                                        ("aux", aux_loss, aux), ("z", z_loss, z),
+                                        ("dlogits", dx, x.grad)):
+                    self.close(f"{name} {k}", got, want.detach())
+
+    def test_sinkhorn(self):
+        for dtype in TYPES:
+            logits, dy = values(30, 6, dtype=dtype), values(30, 6)
+            x = leaf(logits)
+            powers, columns = x.double().exp(), torch.ones(6, dtype=torch.float64)
+            for _ in range(5):
+                rows = 1 / (30 * ((powers * columns).sum(1) + 1e-8))
+                columns = 1 / (6 * ((powers * rows[:, None]).sum(0) + 1e-8))
+            truth = powers * rows[:, None] * columns
+            (truth * dy).sum().backward()
+            y, dx, rule = torch.empty(30, 6), torch.empty_like(logits), {"tolerance": 0.0}
+            self.velo.sinkhorn(logits=logits, y=y, max_rounds=5, **rule)
+            self.velo.sinkhorn_backward(logits=logits, dy=dy, dlogits=dx, max_rounds=5, **rule)
+            self.close("y", y, truth.detach().float())
+            self.close("dlogits", dx, x.grad)
+
     def test_embedding(self):
         for dtype in TYPES:
             table, ids, dy = values(50, 96,

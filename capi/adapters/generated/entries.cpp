@@ -87,6 +87,10 @@ struct number {
     moe_token_unpermute_backward,
     topk_router,
     topk_router_backward,
+    capacity_gate,
+    capacity_gate_backward,
+    sinkhorn,
+    sinkhorn_backward,
     softmax,
     softmax_backward,
     pad_seqlen,
@@ -991,6 +995,50 @@ void* velo_xla_topk_router_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_topk_router_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::topk_router_backward, args, count);
+}
+
+int velo_ms_capacity_gate(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                          void* stream, void*) {
+  return enter_mindspore(number::capacity_gate, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_capacity_gate(void* call_frame) {
+  return enter_xla(number::capacity_gate, call_frame);
+}
+int __tvm_ffi_velo_capacity_gate(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::capacity_gate, args, count);
+}
+
+int velo_ms_capacity_gate_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                   void* stream, void*) {
+  return enter_mindspore(number::capacity_gate_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_capacity_gate_backward(void* call_frame) {
+  return enter_xla(number::capacity_gate_backward, call_frame);
+}
+int __tvm_ffi_velo_capacity_gate_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::capacity_gate_backward, args, count);
+}
+
+int velo_ms_sinkhorn(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore(number::sinkhorn, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_sinkhorn(void* call_frame) {
+  return enter_xla(number::sinkhorn, call_frame);
+}
+int __tvm_ffi_velo_sinkhorn(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::sinkhorn, args, count);
+}
+
+int velo_ms_sinkhorn_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                              void* stream, void*) {
+  return enter_mindspore(number::sinkhorn_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_sinkhorn_backward(void* call_frame) {
+  return enter_xla(number::sinkhorn_backward, call_frame);
+}
+int __tvm_ffi_velo_sinkhorn_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::sinkhorn_backward, args, count);
 }
 
 int velo_ms_softmax(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5491,6 +5539,10 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::moe_token_unpermute_backward>,
     torch_kernels_of<number::topk_router>,
     torch_kernels_of<number::topk_router_backward>,
+    torch_kernels_of<number::capacity_gate>,
+    torch_kernels_of<number::capacity_gate_backward>,
+    torch_kernels_of<number::sinkhorn>,
+    torch_kernels_of<number::sinkhorn_backward>,
     torch_kernels_of<number::softmax>,
     torch_kernels_of<number::softmax_backward>,
     torch_kernels_of<number::pad_seqlen>,

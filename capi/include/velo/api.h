@@ -761,6 +761,13 @@ struct velo_api {
                                        int64_t capacity, int64_t* count);
   velo_status (*expert_plan_write)(velo_expert_plan plan, velo_expert_plan_format format,
                                    char* buffer, uint64_t capacity, uint64_t* needed);
+
+  /* velo/ops_experts.h */
+  velo_status (*capacity_gate)(velo_stream stream, const velo_capacity_gate_args* args);
+  velo_status (*capacity_gate_backward)(velo_stream stream,
+                                        const velo_capacity_gate_backward_args* args);
+  velo_status (*sinkhorn)(velo_stream stream, const velo_sinkhorn_args* args);
+  velo_status (*sinkhorn_backward)(velo_stream stream, const velo_sinkhorn_backward_args* args);
 };
 
 VELO_END_C

@@ -28,6 +28,12 @@ enum {
   VELO_GROUP_SCORE_TOP2_SUM = 1 /* the sum of its two largest (DeepSeek-V3) */
 };
 
+/* Noise of a gate's choice. */
+enum {
+  VELO_GATE_NOISE_NONE = 0,   /* none */
+  VELO_GATE_NOISE_RSAMPLE = 1 /* Gumbel's, in the choice of the last expert of a token */
+};
+
 /* The choices that an expert keeps within its capacity. */
 enum {
   VELO_DROP_POLICY_PROBABILITY = 0, /* those of the largest weights, of equal ones the first */
@@ -284,6 +290,181 @@ typedef struct velo_topk_router_backward_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_topk_router_backward(velo_stream stream,
                                                const velo_topk_router_backward_args* args);
+
+/* ---- capacity_gate --------------------------------------------------------------------------- */
+
+typedef struct velo_capacity_gate_args {
+  uint32_t struct_size;           /* sizeof(velo_capacity_gate_args) */
+  uint32_t reserved;              /* 0 */
+  const velo_tensor* logits;      /* in; float32 | bfloat16 | float16: [T, E]; those of a
+                                   * balanced gate come from sinkhorn */
+  const velo_tensor* weights;     /* out: float32, [T, k] */
+  const velo_tensor* indices;     /* out: int32, [T, k], the first choice first */
+  const velo_tensor* positions;   /* out: int32, [T, k], the place of each choice at its expert */
+  const velo_tensor* slot_tokens; /* out, or NULL: int32, [E, capacity], the token at each place;
+                                   * -1 none */
+  const velo_tensor* combine;     /* out, or NULL: float32, [T, E, capacity], the weights as a
+                                   * matrix */
+  const velo_tensor* dispatch;    /* out, or NULL: uint8, [T, E, capacity], 1 for each choice
+                                   * that is kept */
+  const velo_tensor* counts;      /* out, or NULL: int64, [E], choices before any is dropped */
+  const velo_tensor* aux_loss;    /* out, or NULL: float32, a number */
+  const velo_tensor* z_loss;      /* out, or NULL: float32, a number */
+  int64_t k;                      /* default 1, in [1, 2]: experts of a token */
+  double capacity_factor;         /* default 1.0, in [1e-06, 1e+06]: places over those that even
+                                   * shares need */
+  int64_t min_capacity;           /* default 4, in [1, 2147483647]: places of an expert at least,
+                                   * where there are as many tokens */
+  int64_t capacity;               /* default 0, in [0, 2147483647]: places of an expert, whatever
+                                   * the factor; 0: by it; T: none is dropped */
+  int64_t noise;                  /* VELO_GATE_NOISE_*, default none: of the choice */
+  int64_t random_selection;       /* 0 or 1, default 0: 1: draws decide which tokens an expert
+                                   * keeps; 0 where k is 2 */
+  int64_t seed;                   /* default 0: key of the generator, modulo 2^64 */
+  int64_t offset;                 /* default 0: upper half of its counter: another for each call
+                                   * that shares the seed */
+  int64_t first_token;            /* default 0, in [0, 1099511627776]: number of the first token
+                                   * among those of all ranks */
+} velo_capacity_gate_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_CAPACITY_GATE_ARGS_INIT \
+  { \
+    sizeof(velo_capacity_gate_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1.0, 4, 0, \
+    VELO_GATE_NOISE_NONE, 0, 0, 0, 0 \
+  }
+
+/* `w = s / sum[kept](s)`; `aux_loss = E * sum[e](f * p)`; `z_loss = mean(logsumexp(logits)^2)`.
+ * DeepSpeed's gates top-1 (w = s) and top-2 over s = softmax(logits): a token's first choice is the
+ * expert of its largest logit, its second that of the next, of equal ones the lower index. f is an
+ * expert's share of first choices before any is dropped, p the mean of s. The losses are means over
+ * the tokens of the call.
+ * An expert has `capacity` places: as many as given, or else min(T, max(min_capacity, ceil(T / E *
+ * capacity_factor * k))), in float32 as DeepSpeed computes it. First choices take them in the order
+ * of tokens, then second ones. With random_selection those of the largest draws are kept, of equal
+ * ones the first. A choice beyond them is dropped: weight 0, position -1, index -1 - expert, which
+ * moe_token_permute takes; of two choices the one that is kept has weight 1.
+ * RSample adds Gumbel's noise, -log(-log(u)), to the logits that the last of the k choices
+ * compares; weights and losses have none. With word(i) as of dropout, the draw of token t for
+ * expert e is i = t * (E + 1) + e, that of the token itself e = E, u = (word + 1/2) / 2^32, and t
+ * counts from first_token: ranks that have some of the tokens draw what one rank with all would.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: scores in float32, sums of tokens
+ * in double; the choice is exact and the same for every kernel.
+ * Cost: one read of logits.
+ * Source: DeepSpeed top1gating, top2gating; GShard, arXiv:2006.16668; features F80, F81 of
+ * MindSpeed.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_capacity_gate(velo_stream stream, const velo_capacity_gate_args* args);
+
+/* ---- capacity_gate_backward ------------------------------------------------------------------ */
+
+typedef struct velo_capacity_gate_backward_args {
+  uint32_t struct_size;         /* sizeof(velo_capacity_gate_backward_args) */
+  uint32_t reserved;            /* 0 */
+  const velo_tensor* logits;    /* in; float32 | bfloat16 | float16: of the forward call */
+  const velo_tensor* indices;   /* in; int32: of the forward call */
+  const velo_tensor* positions; /* in, or NULL; int32: of the forward call; dcombine needs them */
+  const velo_tensor* dweights;  /* in, or NULL; float32: [T, k] */
+  const velo_tensor* dcombine;  /* in, or NULL; float32: [T, E, capacity] */
+  const velo_tensor* daux_loss; /* in, or NULL; float32: a number */
+  const velo_tensor* dz_loss;   /* in, or NULL; float32: a number */
+  const velo_tensor* dlogits;   /* out: as logits */
+} velo_capacity_gate_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_CAPACITY_GATE_BACKWARD_ARGS_INIT \
+  { sizeof(velo_capacity_gate_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `dlogits = ds * dw + E * f * dp * daux_loss / T + 2 * lse * softmax(logits) * dz_loss / T`.
+ * ds: from the weights to the logits, dp: from p to the logits, lse: logsumexp(logits), dw:
+ * dweights, and dcombine at the places of the choices. The choice is constant, noise and draws with
+ * it; dropped choices take no gradient, nor does a weight that is 1 because the other choice was
+ * dropped.
+ *
+ * Gradient of velo_capacity_gate.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: scores in float32, sums of tokens
+ * in double; the choice is exact and the same for every kernel.
+ * Cost: one read of logits, one write of dlogits.
+ * Source: gradient of capacity_gate.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_capacity_gate_backward(velo_stream stream,
+                                                 const velo_capacity_gate_backward_args* args);
+
+/* ---- sinkhorn -------------------------------------------------------------------------------- */
+
+typedef struct velo_sinkhorn_args {
+  uint32_t struct_size;      /* sizeof(velo_sinkhorn_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* logits; /* in; float32 | bfloat16 | float16: [T, E] */
+  const velo_tensor* y;      /* out: float32, [T, E] */
+  double tolerance;          /* default 0.0001, in [0.0, 1e+18]: mean change of the factors of
+                              * experts that ends the rounds */
+  int64_t max_rounds;        /* default 1000, in [1, 100000]: rounds at most */
+} velo_sinkhorn_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_SINKHORN_ARGS_INIT \
+  { sizeof(velo_sinkhorn_args), 0, 0, 0, 0.0001, 1000 }
+
+/* `y = rows * exp(logits) * columns`.
+ * A factor a token and one an expert, such that each token has about 1 / T and each expert about 1
+ * / E in sum: rows = 1 / (T (sum_e exp(logits) columns + 1e-8)) and columns = 1 / (E (sum_t
+ * exp(logits) rows + 1e-8)) in turn, columns from 1 on, until the mean change of the columns is at
+ * most the tolerance. exp(logits) is not scaled, so logits beyond 700 overflow.
+ * A balanced gate chooses by y: as the logits of capacity_gate (MindSpeed), or for the choice alone
+ * (Megatron-LM).
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+02: in double, rounded once.
+ * Cost: one read of logits, one write of y; 16 bytes an element for each round.
+ * Source: Megatron-LM sinkhorn; BASE layers, arXiv:2103.16716.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_sinkhorn(velo_stream stream, const velo_sinkhorn_args* args);
+
+/* ---- sinkhorn_backward ----------------------------------------------------------------------- */
+
+typedef struct velo_sinkhorn_backward_args {
+  uint32_t struct_size;       /* sizeof(velo_sinkhorn_backward_args) */
+  uint32_t reserved;          /* 0 */
+  const velo_tensor* logits;  /* in; float32 | bfloat16 | float16: of the forward call */
+  const velo_tensor* dy;      /* in; float32: [T, E] */
+  const velo_tensor* dlogits; /* out: as logits */
+  double tolerance;           /* default 0.0001, in [0.0, 1e+18]: mean change of the factors of
+                               * experts that ends the rounds */
+  int64_t max_rounds;         /* default 1000, in [1, 100000]: rounds at most */
+} velo_sinkhorn_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_SINKHORN_BACKWARD_ARGS_INIT \
+  { sizeof(velo_sinkhorn_backward_args), 0, 0, 0, 0, 0.0001, 1000 }
+
+/* `dlogits = exp(logits) * dpowers`.
+ * dpowers is the gradient of exp(logits), back through all rounds of the forward call, which are
+ * computed again.
+ *
+ * Gradient of velo_sinkhorn.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+02: in double, rounded once.
+ * Cost: one read of logits and dy, one write of dlogits; 48 bytes an element for each round.
+ * Source: gradient of sinkhorn.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_sinkhorn_backward(velo_stream stream,
+                                            const velo_sinkhorn_backward_args* args);
 
 VELO_END_C
 

@@ -427,6 +427,8 @@ VELO_ROUTER_SCORE_SOFTMAX = 0
 VELO_ROUTER_SCORE_SIGMOID = 1
 VELO_GROUP_SCORE_MAXIMUM = 0
 VELO_GROUP_SCORE_TOP2_SUM = 1
+VELO_GATE_NOISE_NONE = 0
+VELO_GATE_NOISE_RSAMPLE = 1
 VELO_DROP_POLICY_PROBABILITY = 0
 VELO_DROP_POLICY_POSITION = 1
 VELO_STRIDED_MATMUL_PRESET_NONE = 0
@@ -3616,6 +3618,80 @@ class velo_topk_router_backward_args(Sized):
     _numbers_ = ("score_function", "scale", "total_tokens")
 
 
+class velo_capacity_gate_args(Sized):
+    """`w = s / sum[kept](s)`; `aux_loss = E * sum[e](f * p)`; `z_loss = mean(logsumexp(logits)^2)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("logits", POINTER(velo_tensor)),  # [T, E]; those of a balanced gate come from sinkhorn
+        ("weights", POINTER(velo_tensor)),  # float32, [T, k]
+        ("indices", POINTER(velo_tensor)),  # int32, [T, k], the first choice first
+        ("positions", POINTER(velo_tensor)),  # int32, [T, k], the place of each choice at its expert
+        ("slot_tokens", POINTER(velo_tensor)),  # int32, [E, capacity], the token at each place; -1 none
+        ("combine", POINTER(velo_tensor)),  # float32, [T, E, capacity], the weights as a matrix
+        ("dispatch", POINTER(velo_tensor)),  # uint8, [T, E, capacity], 1 for each choice that is kept
+        ("counts", POINTER(velo_tensor)),  # int64, [E], choices before any is dropped
+        ("aux_loss", POINTER(velo_tensor)),  # float32, a number
+        ("z_loss", POINTER(velo_tensor)),  # float32, a number
+        ("k", c_int64),  # experts of a token
+        ("capacity_factor", c_double),  # places over those that even shares need
+        ("min_capacity", c_int64),  # places of an expert at least, where there are as many tokens
+        ("capacity", c_int64),  # places of an expert, whatever the factor; 0: by it; T: none is dropped
+        ("noise", c_int64),  # of the choice
+        ("random_selection", c_int64),  # 1: draws decide which tokens an expert keeps; 0 where k is 2
+        ("seed", c_int64),  # key of the generator, modulo 2^64
+        ("offset", c_int64),  # upper half of its counter: another for each call that shares the seed
+        ("first_token", c_int64),  # number of the first token among those of all ranks
+    ]
+    _defaults_ = {"k": 1, "capacity_factor": 1.0, "min_capacity": 4}
+    _numbers_ = ("k", "capacity_factor", "min_capacity", "capacity", "noise", "seed", "offset", "first_token")
+
+
+class velo_capacity_gate_backward_args(Sized):
+    """`dlogits = ds * dw + E * f * dp * daux_loss / T + 2 * lse * softmax(logits) * dz_loss / T`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("logits", POINTER(velo_tensor)),  # of the forward call
+        ("indices", POINTER(velo_tensor)),  # of the forward call
+        ("positions", POINTER(velo_tensor)),  # of the forward call; dcombine needs them
+        ("dweights", POINTER(velo_tensor)),  # [T, k]
+        ("dcombine", POINTER(velo_tensor)),  # [T, E, capacity]
+        ("daux_loss", POINTER(velo_tensor)),  # a number
+        ("dz_loss", POINTER(velo_tensor)),  # a number
+        ("dlogits", POINTER(velo_tensor)),  # as logits
+    ]
+
+
+class velo_sinkhorn_args(Sized):
+    """`y = rows * exp(logits) * columns`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("logits", POINTER(velo_tensor)),  # [T, E]
+        ("y", POINTER(velo_tensor)),  # float32, [T, E]
+        ("tolerance", c_double),  # mean change of the factors of experts that ends the rounds
+        ("max_rounds", c_int64),  # rounds at most
+    ]
+    _defaults_ = {"tolerance": 0.0001, "max_rounds": 1000}
+    _numbers_ = ("tolerance", "max_rounds")
+
+
+class velo_sinkhorn_backward_args(Sized):
+    """`dlogits = exp(logits) * dpowers`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("logits", POINTER(velo_tensor)),  # of the forward call
+        ("dy", POINTER(velo_tensor)),  # [T, E]
+        ("dlogits", POINTER(velo_tensor)),  # as logits
+        ("tolerance", c_double),  # mean change of the factors of experts that ends the rounds
+        ("max_rounds", c_int64),  # rounds at most
+    ]
+    _defaults_ = {"tolerance": 0.0001, "max_rounds": 1000}
+    _numbers_ = ("tolerance", "max_rounds")
+
+
 class velo_softmax_args(Sized):
     """`y[i] = exp(scale * x[i]) / sum[j](exp(scale * x[j]))`."""
     _fields_ = [
@@ -4519,6 +4595,10 @@ FUNCTIONS = {
     "velo_expert_plan_get_experts": (c_int32, velo_expert_plan, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)),
     "velo_expert_plan_get_ranks": (c_int32, velo_expert_plan, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)),
     "velo_expert_plan_write": (c_int32, velo_expert_plan, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_capacity_gate": (c_int32, velo_stream, POINTER(velo_capacity_gate_args)),
+    "velo_capacity_gate_backward": (c_int32, velo_stream, POINTER(velo_capacity_gate_backward_args)),
+    "velo_sinkhorn": (c_int32, velo_stream, POINTER(velo_sinkhorn_args)),
+    "velo_sinkhorn_backward": (c_int32, velo_stream, POINTER(velo_sinkhorn_backward_args)),
 }
 
 

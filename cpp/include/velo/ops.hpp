@@ -2900,6 +2900,12 @@ enum class group_score : std::int64_t {
   top2_sum = VELO_GROUP_SCORE_TOP2_SUM,  // the sum of its two largest (DeepSeek-V3)
 };
 
+// Noise of a gate's choice.
+enum class gate_noise : std::int64_t {
+  none = VELO_GATE_NOISE_NONE,        // none
+  rsample = VELO_GATE_NOISE_RSAMPLE,  // Gumbel's, in the choice of the last expert of a token
+};
+
 // The choices that an expert keeps within its capacity.
 enum class drop_policy : std::int64_t {
   probability = VELO_DROP_POLICY_PROBABILITY,  // those of the largest weights, of equal ones the
@@ -3119,6 +3125,142 @@ struct topk_router_backward_args : velo_topk_router_backward_args {
 
 inline outcome<> topk_router_backward(stream_ref stream, const topk_router_backward_args& args) {
   return detail::check(VELO_FN(topk_router_backward)(stream.get(), &args));
+}
+
+// `w = s / sum[kept](s)`; `aux_loss = E * sum[e](f * p)`; `z_loss = mean(logsumexp(logits)^2)`.
+struct capacity_gate_args : velo_capacity_gate_args {
+  using self = capacity_gate_args;
+  using base = velo_capacity_gate_args;
+  capacity_gate_args() noexcept : velo_capacity_gate_args VELO_CAPACITY_GATE_ARGS_INIT {}
+
+  // [T, E]; those of a balanced gate come from sinkhorn
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
+  // float32, [T, k]
+  self& weights(const velo_tensor& value) { return base::weights = &value, *this; }
+  // int32, [T, k], the first choice first
+  self& indices(const velo_tensor& value) { return base::indices = &value, *this; }
+  // int32, [T, k], the place of each choice at its expert
+  self& positions(const velo_tensor& value) { return base::positions = &value, *this; }
+  // int32, [E, capacity], the token at each place; -1 none
+  self& slot_tokens(const velo_tensor& value) { return base::slot_tokens = &value, *this; }
+  self& slot_tokens(std::nullptr_t) { return base::slot_tokens = nullptr, *this; }
+  // float32, [T, E, capacity], the weights as a matrix
+  self& combine(const velo_tensor& value) { return base::combine = &value, *this; }
+  self& combine(std::nullptr_t) { return base::combine = nullptr, *this; }
+  // uint8, [T, E, capacity], 1 for each choice that is kept
+  self& dispatch(const velo_tensor& value) { return base::dispatch = &value, *this; }
+  self& dispatch(std::nullptr_t) { return base::dispatch = nullptr, *this; }
+  // int64, [E], choices before any is dropped
+  self& counts(const velo_tensor& value) { return base::counts = &value, *this; }
+  self& counts(std::nullptr_t) { return base::counts = nullptr, *this; }
+  // float32, a number
+  self& aux_loss(const velo_tensor& value) { return base::aux_loss = &value, *this; }
+  self& aux_loss(std::nullptr_t) { return base::aux_loss = nullptr, *this; }
+  // float32, a number
+  self& z_loss(const velo_tensor& value) { return base::z_loss = &value, *this; }
+  self& z_loss(std::nullptr_t) { return base::z_loss = nullptr, *this; }
+  // experts of a token
+  self& k(std::int64_t value) { return base::k = value, *this; }
+  // places over those that even shares need
+  self& capacity_factor(double value) { return base::capacity_factor = value, *this; }
+  // places of an expert at least, where there are as many tokens
+  self& min_capacity(std::int64_t value) { return base::min_capacity = value, *this; }
+  // places of an expert, whatever the factor; 0: by it; T: none is dropped
+  self& capacity(std::int64_t value) { return base::capacity = value, *this; }
+  // of the choice
+  self& noise(velo::gate_noise value) {
+    return base::noise = static_cast<std::int64_t>(value), *this;
+  }
+  // 1: draws decide which tokens an expert keeps; 0 where k is 2
+  self& random_selection(bool value) { return base::random_selection = value, *this; }
+  // key of the generator, modulo 2^64
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // upper half of its counter: another for each call that shares the seed
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // number of the first token among those of all ranks
+  self& first_token(std::int64_t value) { return base::first_token = value, *this; }
+};
+
+inline outcome<> capacity_gate(stream_ref stream, const capacity_gate_args& args) {
+  return detail::check(VELO_FN(capacity_gate)(stream.get(), &args));
+}
+
+// `dlogits = ds * dw + E * f * dp * daux_loss / T + 2 * lse * softmax(logits) * dz_loss / T`.
+struct capacity_gate_backward_args : velo_capacity_gate_backward_args {
+  using self = capacity_gate_backward_args;
+  using base = velo_capacity_gate_backward_args;
+  capacity_gate_backward_args() noexcept
+      : velo_capacity_gate_backward_args VELO_CAPACITY_GATE_BACKWARD_ARGS_INIT {}
+
+  // of the forward call
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
+  // of the forward call
+  self& indices(const velo_tensor& value) { return base::indices = &value, *this; }
+  // of the forward call; dcombine needs them
+  self& positions(const velo_tensor& value) { return base::positions = &value, *this; }
+  self& positions(std::nullptr_t) { return base::positions = nullptr, *this; }
+  // [T, k]
+  self& dweights(const velo_tensor& value) { return base::dweights = &value, *this; }
+  self& dweights(std::nullptr_t) { return base::dweights = nullptr, *this; }
+  // [T, E, capacity]
+  self& dcombine(const velo_tensor& value) { return base::dcombine = &value, *this; }
+  self& dcombine(std::nullptr_t) { return base::dcombine = nullptr, *this; }
+  // a number
+  self& daux_loss(const velo_tensor& value) { return base::daux_loss = &value, *this; }
+  self& daux_loss(std::nullptr_t) { return base::daux_loss = nullptr, *this; }
+  // a number
+  self& dz_loss(const velo_tensor& value) { return base::dz_loss = &value, *this; }
+  self& dz_loss(std::nullptr_t) { return base::dz_loss = nullptr, *this; }
+  // as logits
+  self& dlogits(const velo_tensor& value) { return base::dlogits = &value, *this; }
+};
+
+inline outcome<> capacity_gate_backward(stream_ref stream,
+                                        const capacity_gate_backward_args& args) {
+  return detail::check(VELO_FN(capacity_gate_backward)(stream.get(), &args));
+}
+
+// `y = rows * exp(logits) * columns`.
+struct sinkhorn_args : velo_sinkhorn_args {
+  using self = sinkhorn_args;
+  using base = velo_sinkhorn_args;
+  sinkhorn_args() noexcept : velo_sinkhorn_args VELO_SINKHORN_ARGS_INIT {}
+
+  // [T, E]
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
+  // float32, [T, E]
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // mean change of the factors of experts that ends the rounds
+  self& tolerance(double value) { return base::tolerance = value, *this; }
+  // rounds at most
+  self& max_rounds(std::int64_t value) { return base::max_rounds = value, *this; }
+};
+
+inline outcome<> sinkhorn(stream_ref stream, const sinkhorn_args& args) {
+  return detail::check(VELO_FN(sinkhorn)(stream.get(), &args));
+}
+
+// `dlogits = exp(logits) * dpowers`.
+struct sinkhorn_backward_args : velo_sinkhorn_backward_args {
+  using self = sinkhorn_backward_args;
+  using base = velo_sinkhorn_backward_args;
+  sinkhorn_backward_args() noexcept
+      : velo_sinkhorn_backward_args VELO_SINKHORN_BACKWARD_ARGS_INIT {}
+
+  // of the forward call
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
+  // [T, E]
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // as logits
+  self& dlogits(const velo_tensor& value) { return base::dlogits = &value, *this; }
+  // mean change of the factors of experts that ends the rounds
+  self& tolerance(double value) { return base::tolerance = value, *this; }
+  // rounds at most
+  self& max_rounds(std::int64_t value) { return base::max_rounds = value, *this; }
+};
+
+inline outcome<> sinkhorn_backward(stream_ref stream, const sinkhorn_backward_args& args) {
+  return detail::check(VELO_FN(sinkhorn_backward)(stream.get(), &args));
 }
 
 // ---- softmax

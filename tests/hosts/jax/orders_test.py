@@ -104,8 +104,8 @@ class Orders(unittest.TestCase):
         # Their gradients follow the rules of those that are tried.
         untried = {
             "dropout", "dropout_add_layer_norm", "dropout_add_rms_norm", "flash_attention",
-            "grouped_matmul", "moe_token_permute", "moe_token_unpermute", "pad_seqlen",
-            "topk_router", "unpad_rope", "unpad_seqlen", "unpad_softmax", "weight_quant_matmul",
+            "capacity_gate", "grouped_matmul", "moe_token_permute", "moe_token_unpermute", "pad_seqlen",
+            "sinkhorn", "topk_router", "unpad_rope", "unpad_seqlen", "unpad_softmax", "weight_quant_matmul",
             "matmul_add",
             "unpad_strided_batch_matmul", "matmul_swiglu", "rms_norm_matmul",
             "context_parallel_attention"

@@ -290,6 +290,7 @@ class Operators(Torch):
                 (lambda x: velo.cast(x, torch.float32), lambda x: x * 1, (values(4, 8),)),
         }
         every["parallel_rms_norm"] = (velo.parallel_rms_norm, None, (values(4, 8), values(8)))
+        every["sinkhorn"] = (lambda x: velo.sinkhorn(x, max_rounds=3), None, (values(4, 8),))
         for name in ("layer_norm", "parallel_layer_norm", "silu", "relu", "gelu", "fast_gelu",
                      "reglu", "geglu", "softmax"):
             every[name] = (getattr(velo, name), None, (values(4, 8),))
@@ -308,7 +309,7 @@ class Operators(Torch):
         others = {
             "dropout_add_rms_norm", "dropout_add_layer_norm", "unpad_softmax", "unpad_seqlen",
             "pad_seqlen", "grouped_matmul", "moe_token_permute", "moe_token_unpermute",
-            "topk_router", "unpad_rope", "flash_attention", "weight_quant_matmul", "matmul_add",
+            "capacity_gate", "topk_router", "unpad_rope", "flash_attention", "weight_quant_matmul", "matmul_add",
             "unpad_strided_batch_matmul", "matmul_swiglu", "rms_norm_matmul"
         }
         # Their gradients read what the forward pass keeps only where it is asked to, or sizes that
