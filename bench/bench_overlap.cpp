@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/comm/grouped_layer.hpp"
 #include "bench/comm/quantized_layer.hpp"
 #include "bench/comm/two_ranks.hpp"
 #include "bench/harness/require.hpp"
@@ -32,8 +33,9 @@ enum class op {
   gather,
   gather_kept,
   gather_scatter,
-  weight_sum,  // of a weight of int8
-  integer_sum  // of int8 by int8
+  weight_sum,   // of a weight of int8
+  integer_sum,  // of int8 by int8
+  grouped_sum
 };
 constexpr const char* op_names[] = {"matmul_all_reduce",
                                     "matmul_all_reduce_add_rms_norm",
@@ -42,7 +44,8 @@ constexpr const char* op_names[] = {"matmul_all_reduce",
                                     "all_gather_matmul, gathered",
                                     "all_gather_matmul_reduce_scatter",
                                     "matmul_all_reduce, int8 weight",
-                                    "matmul_all_reduce, int8 by int8"};
+                                    "matmul_all_reduce, int8 by int8",
+                                    "grouped_matmul_all_reduce"};
 
 struct shape {
   std::int64_t m, n, k;
@@ -218,8 +221,9 @@ class layer {
   const matrix residual_, z_, composed_z_, whole_z_, gamma_;  // of a norm
 };
 
-void measure_quantized(const row& r, const rank_of& me, board& all, double seconds) {
-  const quantized_layer one({r.of.m, r.of.n, r.of.k}, r.what == op::integer_sum, me);
+// A layer whose calls are not those of matmul and its collectives.
+template <class Layer>
+void measure_own(const Layer& one, const rank_of& me, board& all, double seconds) {
   alternate(me, all, seconds, contenders, [&one](int which) {
     which == product       ? one.multiply()
     : which == collective  ? one.reduce()
@@ -230,7 +234,11 @@ void measure_quantized(const row& r, const rank_of& me, board& all, double secon
 }
 
 void measure(const row& r, const rank_of& me, board& all, double seconds) {
-  if (r.what >= op::weight_sum) return measure_quantized(r, me, all, seconds);
+  if (r.what == op::grouped_sum)
+    return measure_own(grouped_layer({r.of.m, r.of.n, r.of.k}, r.type, me), me, all, seconds);
+  if (r.what >= op::weight_sum)
+    return measure_own(quantized_layer({r.of.m, r.of.n, r.of.k}, r.what == op::integer_sum, me), me,
+                       all, seconds);
   const layer one(r, me);
   alternate(me, all, seconds, contenders, [&one](int which) { one.call(which); });
   if (!one.is_right()) all.wrong = 1;
@@ -321,6 +329,7 @@ std::vector<row> all_rows() {
       for (const op what : {op::gather, op::gather_kept}) rows.push_back({what, type, s});
     for (const shape& s : {shape{2048, 1024, 512, true}, {2048, 512, 1024, true}})
       rows.push_back({op::gather_scatter, type, s});
+    rows.push_back({op::grouped_sum, type, {4096, 1024, 1024, false}});
   }
   for (const shape& s : {shape{16, 1024, 2048, false}, {2048, 1024, 2048, false}})
     for (const op what : {op::weight_sum, op::integer_sum}) rows.push_back({what, dtype::bf16, s});

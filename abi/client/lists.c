@@ -111,7 +111,40 @@ static void global_norm(velo_stream stream) {
   HAS(squares_are, 338);
 }
 
+static void grouped_products(velo_stream stream) {
+  float left[6] = {1, 2, 3, 4, 5, 6}, first[2] = {1, 1}, second[2] = {2, 0}, out[3] = {-1, -1, -1};
+  float shift[1] = {10}, other[1] = {20};
+  const velo_tensor x_tensor = TENSOR(left, VELO_DTYPE_FLOAT, 32, 2, 3, 2);
+  const velo_tensor y_tensor = TENSOR(out, VELO_DTYPE_FLOAT, 32, 2, 3, 1);
+  const velo_tensor weights[] = {TENSOR(first, VELO_DTYPE_FLOAT, 32, 2, 2, 1),
+                                 TENSOR(second, VELO_DTYPE_FLOAT, 32, 2, 2, 1)};
+  const velo_tensor biases[] = {TENSOR(shift, VELO_DTYPE_FLOAT, 32, 1, 1),
+                                TENSOR(other, VELO_DTYPE_FLOAT, 32, 1, 1)};
+  const velo_tensors x = {&x_tensor, 1}, y = {&y_tensor, 1}, weight = {weights, 2};
+  const velo_tensors bias = {biases, 2};
+  const int64_t ends[] = {1, 3}, short_of[] = {1, 2};
+  const velo_ints list = {ends, 2}, short_list = {short_of, 2};
+  velo_grouped_matmul_all_reduce_args args = VELO_GROUPED_MATMUL_ALL_REDUCE_ARGS_INIT;
+  args.weight = &weight;
+  args.bias = &bias;
+  args.y = &y;
+  args.group_list = &list;
+  args.split_item = VELO_GROUPED_SPLIT_ONE;
+  REFUSES(velo_grouped_matmul_all_reduce(stream, &args), VELO_ERR_NULL);
+  args.x = &x;
+  args.group_list = &short_list;
+  REFUSES(velo_grouped_matmul_all_reduce(stream, &args), VELO_ERR_ARGUMENT);
+  args.group_list = &list;
+  args.split_item = VELO_GROUPED_SPLIT_LISTS;
+  REFUSES(velo_grouped_matmul_all_reduce(stream, &args), VELO_ERR_ARGUMENT);
+  HAS(out, -1, -1, -1);
+  args.split_item = VELO_GROUPED_SPLIT_ONE;
+  WORKS(velo_grouped_matmul_all_reduce(stream, &args));
+  HAS(out, 13, 26, 30);
+}
+
 void client_lists(velo_stream stream) {
+  grouped_products(stream);
   adamw(stream);
   ema_adamw(stream);
   global_norm(stream);

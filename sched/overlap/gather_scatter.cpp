@@ -175,14 +175,6 @@ comm::operation scatter_of(const problem& p) {
   return what;
 }
 
-// Makes an operation one of slices or of posted rows, whose sizes ranks must agree on.
-void mark(comm::operation& what, std::uint64_t word) {
-  if (what.terms.counts == 0)
-    what.terms.counts = word;
-  else
-    what.terms.require_same(comm::mixed(what.terms.counts + word));
-}
-
 row_parts parts_of(const velo_ints* list, const membership& in, const problem& p) {
   if (list == nullptr) return row_parts(p.product.m, in.size());
   return row_parts(list->data, in.size(), p.lines);

@@ -156,16 +156,23 @@ const char* why_not_sliced(const membership& in, const overlap_problem& problem)
              : nullptr;
 }
 
-sliced_product::sliced_product(const ops::gemm_problem& problem, core::arena& scratch,
-                               core::execution& on)
-    : problem_(problem), weight_(problem.k, problem.n, problem.type, on.isa) {
+sliced_product::sliced_product(const ops::gemm_problem& problem, const grouped_rows* groups,
+                               core::arena& scratch, core::execution& on)
+    : problem_(problem) {
   if (problem.packed_b != nullptr) {
-    weight_ = *problem.packed_b;
+    weights_.push_back(*problem.packed_b);
     return;
   }
-  weight_.set_memory(scratch.take(weight_.bytes()));
+  const int count = groups == nullptr ? 1 : groups->rows.parts.ranks();
+  for (int i = 0; i < count; ++i) {
+    weights_.emplace_back(groups == nullptr ? problem.k : groups->depths[i], problem.n,
+                          problem.type, on.isa);
+    weights_.back().set_memory(scratch.take(weights_.back().bytes()));
+  }
   in_turn(on, [&](core::execution& turn) {
-    weight_.update(problem.b, problem.ldb, problem.transpose_b, turn.threads);
+    for (int i = 0; i < count; ++i)
+      weights_[core::at(i)].update(groups == nullptr ? problem.b : groups->weights[i], problem.ldb,
+                                   problem.transpose_b, turn.threads);
   });
 }
 
@@ -206,14 +213,15 @@ void sliced_product::multiply_and_sum(const block& of, const row_source& a,
 
 void sliced_product::copy_rows(const block& of, const void* from, void* to, std::int64_t ld,
                                core::execution& turn) const {
-  ops::copy_to_rows({from, of.rows, of.columns, weight_.panel(), problem_.c_type}, to, ld,
+  ops::copy_to_rows({from, of.rows, of.columns, weights_[0].panel(), problem_.c_type}, to, ld,
                     turn.threads, turn.isa);
 }
 
 // Multiplies the rows of one matrix after the other.
 void sliced_product::run(ops::gemm_problem slice, const block& of, const row_source& a,
                          core::execution& turn) const {
-  const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
+  const bool grouped = weights_.size() > 1;
+  ops::packed_matrix weight = weights_[0].columns(of.column, of.columns);
   slice.n = of.columns;
   slice.packed_b = &weight;
   if (slice.epilogue.bias != nullptr) slice.epilogue.bias += of.column;
@@ -223,6 +231,10 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
     const int index = a.parts.rank_of(row);
     const row_range part = a.parts.of(index);
     slice.m = std::min(part.end(), of.row + of.rows) - row;
+    if (grouped) {
+      weight = weights_[core::at(index)].columns(of.column, of.columns);
+      slice.k = slice.lda = weight.k();
+    }
     slice.a = static_cast<const char*>(a.matrices[core::at(index)]) +
               (row - part.begin) * slice.lda * ops::element_bytes(slice.type);
     const core::scratch_scope scope(turn.scratch);

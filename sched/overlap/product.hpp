@@ -7,6 +7,8 @@
 // needs the turn.
 #pragma once
 
+#include <vector>
+
 #include "comm/group/group.hpp"
 #include "core/stream/execution.hpp"
 #include "ops/gemm/gemm.hpp"
@@ -131,11 +133,20 @@ struct sum_target {
   ops::second_output second;  // panels in shared memory, or a peer's rows
 };
 
+// Matrices with a weight each, [k][n] of any k and one n: a product for each group of rows.
+struct grouped_rows {
+  row_source rows;
+  const void* const* weights;
+  const std::int64_t* depths;  // k of each
+};
+
 // A product computed by blocks, in any order.
 class sliced_product {
  public:
-  // Packs the weight into memory of `scratch`, unless it is packed already.
-  sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
+  // Packs the weight into memory of `scratch`, unless it is packed already. groups: nullptr, or the
+  // matrices and weights in place of those of `problem`.
+  sliced_product(const ops::gemm_problem& problem, const grouped_rows* groups, core::arena& scratch,
+                 core::execution& on);
 
   // Multiplies rows of one matrix of `a` by columns of the weight into `c`, overlapped with the
   // copies `copies`.
@@ -159,7 +170,7 @@ class sliced_product {
            core::execution& turn) const;
 
   const ops::gemm_problem& problem_;
-  ops::packed_matrix weight_;
+  std::vector<ops::packed_matrix> weights_;  // one, or one for each matrix
 };
 
 }  // namespace velo::sched

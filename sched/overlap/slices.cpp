@@ -76,7 +76,7 @@ class summed_slices {
   summed_slices(const slicing& s, const row_source& a, std::int64_t first_row)
       : s_(s),
         a_(a),
-        product_(s.product, s.scratch, s.on),
+        product_(s.product, s.groups, s.scratch, s.on),
         y_row_(s.product.ldc * s.what.in_size()),
         first_row_(first_row),
         peer_blocks_(static_cast<std::size_t>(s.ranks)) {}
@@ -254,7 +254,7 @@ class gathered_slices {
   gathered_slices(const slicing& s, char* keep)
       : s_(s),
         keep_(keep),
-        product_(s.product, s.scratch, s.on),
+        product_(s.product, nullptr, s.scratch, s.on),
         x_row_(s.product.lda * s.what.in_size()),
         y_row_(s.product.ldc * s.what.in_size()) {}
 
@@ -338,6 +338,13 @@ block cut::at(std::int64_t number) const {
   return {row, std::min(rows_, of_.rows - row), column, std::min(columns_, of_.columns - column)};
 }
 
+void mark(comm::operation& what, std::uint64_t word) {
+  if (what.terms.counts == 0)
+    what.terms.counts = word;
+  else
+    what.terms.require_same(comm::mixed(what.terms.counts + word));
+}
+
 posted_rows::posted_rows(const comm::operation& what, comm::relay& link, core::execution& on,
                          int rank, const row_parts& parts, std::int64_t row)
     : link_(link), on_(on), parts_(parts), row_(row) {
@@ -371,7 +378,8 @@ void posted_rows::end() {
 }
 
 void all_reduce_in_slices(const slicing& s) {
-  const row_source x{&s.product.a, {s.product.m, 1}};
+  const row_source x =
+      s.groups != nullptr ? s.groups->rows : row_source{&s.product.a, {s.product.m, 1}};
   summed_slices slices(s, x, 0);
   s.link.wait_slot();
   const bool copies_out = s.link.peer_tensor(s.rank) != nullptr;

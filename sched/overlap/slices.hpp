@@ -70,7 +70,12 @@ struct slicing {
   // all_reduce_in_slices calls it with rows of c whose sums of all ranks have arrived: with each
   // row once, in no order.
   std::function<void(const row_range&)> arrived = {};
+  // Of all_reduce_in_slices: a weight for each group of rows; nullptr: those of the product.
+  const grouped_rows* groups = nullptr;
 };
+
+// Makes an operation one of slices or of posted rows, whose sizes ranks must agree on.
+void mark(comm::operation& what, std::uint64_t word);
 
 // The rows of all ranks, read in place. If ranks do not see each other's tensors, the rows are read
 // from the relay's slots, each of which must then hold all rows of a rank.

@@ -81,6 +81,7 @@ struct number {
     all_gather_matmul,
     all_gather_matmul_reduce_scatter,
     matmul_all_reduce_add_rms_norm,
+    grouped_matmul_all_reduce,
     moe_token_permute,
     moe_token_permute_backward,
     moe_token_unpermute,
@@ -120,6 +121,7 @@ struct number {
     parallel_rms_norm_backward,
     parallel_layer_norm,
     parallel_layer_norm_backward,
+    capacity,
   };
 };
 
@@ -931,6 +933,17 @@ int __tvm_ffi_velo_matmul_all_reduce_add_rms_norm(void*, const void* args, int32
   return enter_tvm(number::matmul_all_reduce_add_rms_norm, args, count);
 }
 
+int velo_ms_grouped_matmul_all_reduce(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                      void* stream, void*) {
+  return enter_mindspore(number::grouped_matmul_all_reduce, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_grouped_matmul_all_reduce(void* call_frame) {
+  return enter_xla(number::grouped_matmul_all_reduce, call_frame);
+}
+int __tvm_ffi_velo_grouped_matmul_all_reduce(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::grouped_matmul_all_reduce, args, count);
+}
+
 int velo_ms_moe_token_permute(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                               void* stream, void*) {
   return enter_mindspore(number::moe_token_permute, {count, params, ndims, shapes, dtypes, stream});
@@ -1358,6 +1371,17 @@ void* velo_xla_parallel_layer_norm_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_parallel_layer_norm_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::parallel_layer_norm_backward, args, count);
+}
+
+int velo_ms_capacity(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore(number::capacity, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_capacity(void* call_frame) {
+  return enter_xla(number::capacity, call_frame);
+}
+int __tvm_ffi_velo_capacity(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::capacity, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5533,6 +5557,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::all_gather_matmul>,
     torch_kernels_of<number::all_gather_matmul_reduce_scatter>,
     torch_kernels_of<number::matmul_all_reduce_add_rms_norm>,
+    torch_kernels_of<number::grouped_matmul_all_reduce>,
     torch_kernels_of<number::moe_token_permute>,
     torch_kernels_of<number::moe_token_permute_backward>,
     torch_kernels_of<number::moe_token_unpermute>,
@@ -5572,4 +5597,5 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::parallel_rms_norm_backward>,
     torch_kernels_of<number::parallel_layer_norm>,
     torch_kernels_of<number::parallel_layer_norm_backward>,
+    torch_kernels_of<number::capacity>,
 };

@@ -768,6 +768,13 @@ struct velo_api {
                                         const velo_capacity_gate_backward_args* args);
   velo_status (*sinkhorn)(velo_stream stream, const velo_sinkhorn_args* args);
   velo_status (*sinkhorn_backward)(velo_stream stream, const velo_sinkhorn_backward_args* args);
+
+  /* velo/ops_overlap.h */
+  velo_status (*grouped_matmul_all_reduce)(velo_stream stream,
+                                           const velo_grouped_matmul_all_reduce_args* args);
+
+  /* velo/ops_parallel.h */
+  velo_status (*capacity)(velo_stream stream, const velo_capacity_args* args);
 };
 
 VELO_END_C

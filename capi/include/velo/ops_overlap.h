@@ -27,6 +27,14 @@
 
 VELO_BEGIN_C
 
+/* What x and y of grouped_matmul_all_reduce are. */
+enum {
+  VELO_GROUPED_SPLIT_LISTS = 0, /* a tensor for each group */
+  VELO_GROUPED_SPLIT_ONE_X = 1, /* one x, a y for each group */
+  VELO_GROUPED_SPLIT_ONE_Y = 2, /* an x for each group, one y */
+  VELO_GROUPED_SPLIT_ONE = 3    /* one x and one y */
+};
+
 /* Element type of a product of int8 by int8. */
 enum {
   VELO_DEQUANTIZED_BY_SCALE = 0, /* bfloat16 for a scale of bfloat16, else float16 */
@@ -348,6 +356,56 @@ typedef struct velo_matmul_all_reduce_add_rms_norm_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_matmul_all_reduce_add_rms_norm(
     velo_stream stream, const velo_matmul_all_reduce_add_rms_norm_args* args);
+
+/* ---- grouped_matmul_all_reduce --------------------------------------------------------------- */
+
+typedef struct velo_grouped_matmul_all_reduce_args {
+  uint32_t struct_size;        /* sizeof(velo_grouped_matmul_all_reduce_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group group;            /* in, or NULL: the ranks, of the stream's context; NULL: this one
+                                * alone */
+  const velo_tensors* x;       /* in; float32 | bfloat16 | float16: [m, k] of each group, or one
+                                * [m, k]; all of one dtype */
+  const velo_tensors* weight;  /* in; float32 | bfloat16 | float16: [k, n] of each group, dtype
+                                * of x; or one tensor */
+  const velo_tensors* bias;    /* in, or NULL; float32 | bfloat16 | float16: [n] or [1, n] of
+                                * each group, float32 or the dtype of x; NULL = 0 */
+  const velo_tensors* y;       /* in and out; float32 | bfloat16 | float16: [m, n] of each group,
+                                * or one [m, n]; dtype of x; written, never read */
+  const velo_ints* group_list; /* in, or NULL: of one x: the end of each group's rows, the same
+                                * list on all ranks; NULL for a list */
+  int64_t split_item;          /* VELO_GROUPED_SPLIT_*, default lists: which of x and y are one
+                                * tensor */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows, as of
+                                * matmul_all_reduce; the same on all ranks */
+} velo_grouped_matmul_all_reduce_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_GROUPED_MATMUL_ALL_REDUCE_ARGS_INIT \
+  { sizeof(velo_grouped_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0, 0, VELO_GROUPED_SPLIT_LISTS, 0 }
+
+/* `y[e] = sum_ranks(x[e] @ weight[e]) + bias[e]`.
+ * grouped_matmul of weights that are cut along their inputs, and the sum over the ranks: each rank
+ * has k columns of x[e] and k rows of weight[e]. Sums in float32; each rank's product is rounded to
+ * y's dtype, then the sum; the bias is added to that, so all ranks give the same.
+ * split_item says what x and y are. As one tensor x has the rows of the groups one after another,
+ * which group_list cuts, and y those of the results. Of one x the weight may be a list, too, one
+ * tensor [groups, k, n], or one [groups k, n].
+ * At level 2 products of one k and one n go beside the sums, in slices that take no notice of the
+ * groups, if ranks see each other's memory; other ones are computed first, and summed in one
+ * all_reduce. It has no gradient, as grouped_matmul_backward needs no communication.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul_all_reduce.
+ * Cost: 2 m n k operations, and the all_reduce of m n elements.
+ * Source: MindSpeed npu_grouped_mat_mul_all_reduce.
+ * Also called npu_grouped_mat_mul_all_reduce.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_grouped_matmul_all_reduce(
+    velo_stream stream, const velo_grouped_matmul_all_reduce_args* args);
 
 VELO_END_C
 

@@ -824,6 +824,50 @@ typedef struct velo_parallel_layer_norm_backward_args {
 VELO_API velo_status velo_parallel_layer_norm_backward(
     velo_stream stream, const velo_parallel_layer_norm_backward_args* args);
 
+/* ---- capacity -------------------------------------------------------------------------------- */
+
+typedef struct velo_capacity_args {
+  uint32_t struct_size;        /* sizeof(velo_capacity_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group group;            /* in, or NULL: the ranks, of the stream's context; NULL: this one
+                                * alone */
+  const velo_tensor* counts;   /* in; int64: [E], the choices of each expert on this rank */
+  const velo_tensor* capacity; /* out: int64, a number */
+  const velo_tensor* history;  /* in and out, or NULL; int64: [2 + n]: calls so far, the
+                                * prediction, the last n maxima, of which call c has number c mod
+                                * n; zeros before the first call; n is 5 in MindSpeed */
+  int64_t tokens;              /* default 0, in [0, 1099511627776]: the most tokens of a rank,
+                                * which the capacity never exceeds; the same on all; 0: any */
+  int64_t initial;             /* default 256, in [1, 1099511627776]: the first prediction; the
+                                * same on all ranks */
+  int64_t period;              /* default 19, in [1, 1099511627776]: calls between predictions;
+                                * the same on all ranks */
+  int64_t margin;              /* default 20, in [0, 1099511627776]: of a prediction over the
+                                * mean; the same on all ranks */
+} velo_capacity_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_CAPACITY_ARGS_INIT \
+  { sizeof(velo_capacity_args), 0, 0, 0, 0, 0, 0, 256, 19, 20 }
+
+/* `capacity = max_ranks(max[e](counts))`.
+ * The places that an expert needs on any rank so that no gate drops a choice: the capacity of
+ * capacity_gate without drops, the same on all ranks.
+ * With history the capacity is a prediction, so that it seldom changes: initial before the first
+ * one, and the maximum only where that is larger. After each `period` calls the next prediction is
+ * the mean of the last n maxima and margin, rounded up. The history is the same on all ranks, and a
+ * checkpoint keeps it.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read of counts, and 8 bytes from each rank.
+ * Source: MindSpeed moe-no-drop, moe-dynamic-padding.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_capacity(velo_stream stream, const velo_capacity_args* args);
+
 VELO_END_C
 
 #endif

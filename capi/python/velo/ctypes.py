@@ -419,6 +419,10 @@ VELO_REDUCED_COLUMNS = 2
 VELO_ELEMENT_FLOAT32 = 0
 VELO_ELEMENT_BFLOAT16 = 1
 VELO_ELEMENT_FLOAT16 = 2
+VELO_GROUPED_SPLIT_LISTS = 0
+VELO_GROUPED_SPLIT_ONE_X = 1
+VELO_GROUPED_SPLIT_ONE_Y = 2
+VELO_GROUPED_SPLIT_ONE = 3
 VELO_DEQUANTIZED_BY_SCALE = 0
 VELO_DEQUANTIZED_FLOAT16 = 1
 VELO_DEQUANTIZED_BFLOAT16 = 2
@@ -3509,6 +3513,23 @@ class velo_matmul_all_reduce_add_rms_norm_args(Sized):
     _numbers_ = ("epsilon", "parallel_num", "group_size")
 
 
+class velo_grouped_matmul_all_reduce_args(Sized):
+    """`y[e] = sum_ranks(x[e] @ weight[e]) + bias[e]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensors)),  # [m, k] of each group, or one [m, k]; all of one dtype
+        ("weight", POINTER(velo_tensors)),  # [k, n] of each group, dtype of x; or one tensor
+        ("bias", POINTER(velo_tensors)),  # [n] or [1, n] of each group, float32 or the dtype of x; NULL = 0
+        ("y", POINTER(velo_tensors)),  # [m, n] of each group, or one [m, n]; dtype of x; written, never read
+        ("group_list", POINTER(velo_ints)),  # of one x: the end of each group's rows, the same list on all ranks; NULL for a list
+        ("split_item", c_int64),  # which of x and y are one tensor
+        ("parallel_num", c_int64),  # slices of rows, as of matmul_all_reduce; the same on all ranks
+    ]
+    _numbers_ = ("split_item", "parallel_num")
+
+
 class velo_moe_token_permute_args(Sized):
     """`permuted[sorted_indices[t * k + j]] = tokens[t]`."""
     _fields_ = [
@@ -4221,6 +4242,24 @@ class velo_parallel_layer_norm_backward_args(Sized):
     ]
 
 
+class velo_capacity_args(Sized):
+    """`capacity = max_ranks(max[e](counts))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("counts", POINTER(velo_tensor)),  # [E], the choices of each expert on this rank
+        ("capacity", POINTER(velo_tensor)),  # int64, a number
+        ("history", POINTER(velo_tensor)),  # [2 + n]: calls so far, the prediction, the last n maxima, of which call c has number c mod n; zeros before the first call; n is 5 in MindSpeed
+        ("tokens", c_int64),  # the most tokens of a rank, which the capacity never exceeds; the same on all; 0: any
+        ("initial", c_int64),  # the first prediction; the same on all ranks
+        ("period", c_int64),  # calls between predictions; the same on all ranks
+        ("margin", c_int64),  # of a prediction over the mean; the same on all ranks
+    ]
+    _defaults_ = {"initial": 256, "period": 19, "margin": 20}
+    _numbers_ = ("tokens", "initial", "period", "margin")
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -4599,6 +4638,8 @@ FUNCTIONS = {
     "velo_capacity_gate_backward": (c_int32, velo_stream, POINTER(velo_capacity_gate_backward_args)),
     "velo_sinkhorn": (c_int32, velo_stream, POINTER(velo_sinkhorn_args)),
     "velo_sinkhorn_backward": (c_int32, velo_stream, POINTER(velo_sinkhorn_backward_args)),
+    "velo_grouped_matmul_all_reduce": (c_int32, velo_stream, POINTER(velo_grouped_matmul_all_reduce_args)),
+    "velo_capacity": (c_int32, velo_stream, POINTER(velo_capacity_args)),
 }
 
 

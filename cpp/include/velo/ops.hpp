@@ -2645,6 +2645,14 @@ inline outcome<> reduce_max_abs(stream_ref stream, const reduce_max_abs_args& ar
 
 // ---- overlap
 
+// What x and y of grouped_matmul_all_reduce are.
+enum class grouped_split : std::int64_t {
+  lists = VELO_GROUPED_SPLIT_LISTS,  // a tensor for each group
+  one_x = VELO_GROUPED_SPLIT_ONE_X,  // one x, a y for each group
+  one_y = VELO_GROUPED_SPLIT_ONE_Y,  // an x for each group, one y
+  one = VELO_GROUPED_SPLIT_ONE,      // one x and one y
+};
+
 // Element type of a product of int8 by int8.
 enum class dequantized : std::int64_t {
   by_scale = VELO_DEQUANTIZED_BY_SCALE,  // bfloat16 for a scale of bfloat16, else float16
@@ -2884,6 +2892,44 @@ struct matmul_all_reduce_add_rms_norm_args : velo_matmul_all_reduce_add_rms_norm
 inline outcome<> matmul_all_reduce_add_rms_norm(stream_ref stream,
                                                 const matmul_all_reduce_add_rms_norm_args& args) {
   return detail::check(VELO_FN(matmul_all_reduce_add_rms_norm)(stream.get(), &args));
+}
+
+// `y[e] = sum_ranks(x[e] @ weight[e]) + bias[e]`.
+struct grouped_matmul_all_reduce_args : velo_grouped_matmul_all_reduce_args {
+  using self = grouped_matmul_all_reduce_args;
+  using base = velo_grouped_matmul_all_reduce_args;
+  grouped_matmul_all_reduce_args() noexcept
+      : velo_grouped_matmul_all_reduce_args VELO_GROUPED_MATMUL_ALL_REDUCE_ARGS_INIT {}
+
+  // the ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [m, k] of each group, or one [m, k]; all of one dtype
+  self& x(const velo_tensors& value) { return base::x = &value, *this; }
+  self& x(std::initializer_list<tensor_view>) = delete;
+  // [k, n] of each group, dtype of x; or one tensor
+  self& weight(const velo_tensors& value) { return base::weight = &value, *this; }
+  self& weight(std::initializer_list<tensor_view>) = delete;
+  // [n] or [1, n] of each group, float32 or the dtype of x; NULL = 0
+  self& bias(const velo_tensors& value) { return base::bias = &value, *this; }
+  self& bias(std::initializer_list<tensor_view>) = delete;
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [m, n] of each group, or one [m, n]; dtype of x; written, never read
+  self& y(const velo_tensors& value) { return base::y = &value, *this; }
+  self& y(std::initializer_list<tensor_view>) = delete;
+  // of one x: the end of each group's rows, the same list on all ranks; NULL for a list
+  self& group_list(const velo_ints& value) { return base::group_list = &value, *this; }
+  self& group_list(std::nullptr_t) { return base::group_list = nullptr, *this; }
+  // which of x and y are one tensor
+  self& split_item(velo::grouped_split value) {
+    return base::split_item = static_cast<std::int64_t>(value), *this;
+  }
+  // slices of rows, as of matmul_all_reduce; the same on all ranks
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
+};
+
+inline outcome<> grouped_matmul_all_reduce(stream_ref stream,
+                                           const grouped_matmul_all_reduce_args& args) {
+  return detail::check(VELO_FN(grouped_matmul_all_reduce)(stream.get(), &args));
 }
 
 // ---- experts
@@ -4332,6 +4378,36 @@ struct parallel_layer_norm_backward_args : velo_parallel_layer_norm_backward_arg
 inline outcome<> parallel_layer_norm_backward(stream_ref stream,
                                               const parallel_layer_norm_backward_args& args) {
   return detail::check(VELO_FN(parallel_layer_norm_backward)(stream.get(), &args));
+}
+
+// `capacity = max_ranks(max[e](counts))`.
+struct capacity_args : velo_capacity_args {
+  using self = capacity_args;
+  using base = velo_capacity_args;
+  capacity_args() noexcept : velo_capacity_args VELO_CAPACITY_ARGS_INIT {}
+
+  // the ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [E], the choices of each expert on this rank
+  self& counts(const velo_tensor& value) { return base::counts = &value, *this; }
+  // int64, a number
+  self& capacity(const velo_tensor& value) { return base::capacity = &value, *this; }
+  // [2 + n]: calls so far, the prediction, the last n maxima, of which call c has number c mod n;
+  // zeros before the first call; n is 5 in MindSpeed
+  self& history(const velo_tensor& value) { return base::history = &value, *this; }
+  self& history(std::nullptr_t) { return base::history = nullptr, *this; }
+  // the most tokens of a rank, which the capacity never exceeds; the same on all; 0: any
+  self& tokens(std::int64_t value) { return base::tokens = value, *this; }
+  // the first prediction; the same on all ranks
+  self& initial(std::int64_t value) { return base::initial = value, *this; }
+  // calls between predictions; the same on all ranks
+  self& period(std::int64_t value) { return base::period = value, *this; }
+  // of a prediction over the mean; the same on all ranks
+  self& margin(std::int64_t value) { return base::margin = value, *this; }
+};
+
+inline outcome<> capacity(stream_ref stream, const capacity_args& args) {
+  return detail::check(VELO_FN(capacity)(stream.get(), &args));
 }
 
 VELO_CPP_END
