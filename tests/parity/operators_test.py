@@ -313,6 +313,31 @@ class Operators(TrainingCases, QuantCases, ProductCases, AttentionCases, Compari
             self.close("y", y, truth.detach().float())
             self.close("dlogits", dx, x.grad)
 
+    def test_capacity(self):
+        counts, history = torch.randint(0, 900, (12, 40)), torch.zeros(7, dtype=torch.int64)
+        maxima, capacity = counts.amax(1), torch.empty((), dtype=torch.int64)
+        for one, largest in zip(counts, maxima):
+            self.velo.capacity(counts=one.contiguous(), capacity=capacity)
+            self.assertEqual(int(capacity), int(largest))
+            self.velo.capacity(counts=one.contiguous(), capacity=capacity, history=history,
+                               period=12)
+        wanted = (maxima[-5:].float().mean() + 20).ceil()
+        self.assertEqual(history[:2].tolist(), [12, int(wanted)])
+
+    def test_grouped_matmul_all_reduce(self):
+        rows, k, n = (5, 0, 40), 24, 33
+        for dtype in TYPES:
+            xs, weights = [values(m, k, dtype=dtype) for m in rows], values(3, k, n, dtype=dtype)
+            biases = [values(n) for _ in rows]
+            truth = [x.float() @ w.float() + b for x, w, b in zip(xs, weights, biases)]
+            ends, whole = [5, 5, 45], torch.empty(45, n, dtype=dtype)
+            lists = [torch.empty(m, n, dtype=dtype) for m in rows]
+            self.velo.grouped_matmul_all_reduce(x=xs, weight=list(weights), bias=biases, y=lists)
+            self.velo.grouped_matmul_all_reduce(x=[torch.cat(xs)], weight=[weights], bias=biases,
+                                                y=[whole], group_list=ends, split_item="one")
+            self.close("y", whole, torch.cat(truth))
+            self.assertTrue(torch.equal(whole, torch.cat(lists)))
+
     def test_embedding(self):
         for dtype in TYPES:
             table, ids, dy = values(50, 96,

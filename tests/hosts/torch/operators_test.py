@@ -309,8 +309,8 @@ class Operators(Torch):
         others = {
             "dropout_add_rms_norm", "dropout_add_layer_norm", "unpad_softmax", "unpad_seqlen",
             "pad_seqlen", "grouped_matmul", "moe_token_permute", "moe_token_unpermute",
-            "capacity_gate", "topk_router", "unpad_rope", "flash_attention", "weight_quant_matmul", "matmul_add",
-            "unpad_strided_batch_matmul", "matmul_swiglu", "rms_norm_matmul"
+            "capacity_gate", "topk_router", "unpad_rope", "flash_attention", "weight_quant_matmul",
+            "matmul_add", "unpad_strided_batch_matmul", "matmul_swiglu", "rms_norm_matmul"
         }
         # Their gradients read what the forward pass keeps only where it is asked to, or sizes that
         # it derives.
