@@ -256,6 +256,35 @@ static void buckets_of_one(velo_stream stream, velo_context context) {
   velo_group_destroy(group);
 }
 
+/* Expert 1 has two choices, of which it keeps one. */
+static void experts_with_capacity(velo_stream stream, velo_group group,
+                                  const velo_tensor* choices) {
+  velo_dispatcher layer = NULL;
+  velo_routing routing = NULL;
+  velo_dispatcher_desc desc = VELO_DISPATCHER_DESC_INIT;
+  float kept[4] = {1, 2, 3, 4};
+  int64_t order[2] = {1, 0}, counts[2] = {0, 0}, all = 0;
+  const int64_t shape[2] = {2, 2}, two = 2;
+  const velo_tensor scores = F32(kept, 2, shape);
+  velo_tensor places = F32(order, 1, &two);
+  places.dtype.code = VELO_DTYPE_INT;
+  places.dtype.bits = 64;
+  desc.experts = 2;
+  desc.top_k = 2;
+  desc.capacity_rule = VELO_CAPACITY_FACTOR;
+  desc.capacity_factor = 0.5;
+  desc.capacity = 1;
+  desc.pad = 1;
+  desc.batch_group = group;
+  WORKS(velo_dispatcher_create(group, &desc, &layer));
+  WORKS(velo_routing_create(layer, &routing));
+  WORKS(velo_routing_set(routing, stream, choices, &scores, &places));
+  WORKS(velo_routing_get_rows(routing, counts, 2, &all));
+  EXPECT(all == 2 && counts[0] == 1 && counts[1] == 1);
+  velo_routing_destroy(routing);
+  velo_dispatcher_destroy(layer);
+}
+
 static void experts_of_one(velo_stream stream, velo_context context) {
   velo_group group = NULL;
   velo_dispatcher layer = NULL;
@@ -280,8 +309,8 @@ static void experts_of_one(velo_stream stream, velo_context context) {
   WORKS(velo_dispatcher_get_info(layer, &info));
   EXPECT(info.expert_count == 2 && info.first_expert == 0 && info.ranks == 1);
   WORKS(velo_routing_create(layer, &routing));
-  WORKS(velo_routing_set(routing, stream, &choices));
-  EXPECT(velo_routing_set(routing, stream, &choices) == VELO_ERR_STATE);
+  WORKS(velo_routing_set(routing, stream, &choices, NULL, NULL));
+  EXPECT(velo_routing_set(routing, stream, &choices, NULL, NULL) == VELO_ERR_STATE);
   WORKS(velo_routing_get_rows(routing, counts, 2, &all));
   EXPECT(all == 3 && counts[0] == 1 && counts[1] == 2);
   WORKS(velo_dispatcher_dispatch(layer, stream, routing, &tokens, &experts));
@@ -293,10 +322,11 @@ static void experts_of_one(velo_stream stream, velo_context context) {
   EXPECT(drows[0] == 15 && drows[2] == 10 && dw[0] == 25 && dw[2] == 0);
   WORKS(velo_dispatcher_dispatch_backward(layer, stream, routing, &gradients, &dtokens));
   EXPECT(dx[0] == 25 && dx[3] == 64);
-  WORKS(velo_routing_set(routing, stream, &choices));
+  WORKS(velo_routing_set(routing, stream, &choices, NULL, NULL));
   WORKS(velo_routing_reset(routing));
   velo_routing_destroy(routing);
   velo_dispatcher_destroy(layer);
+  experts_with_capacity(stream, group, &choices);
   velo_group_destroy(group);
 }
 

@@ -106,7 +106,7 @@ class dispatches {
                       weights = view(weights_.data(), f32, choice_shape_),
                       x = view(x_.data(), type(), token_shape_);
     const velo_tensor y = view(y_.data(), type(), token_shape_);
-    require(velo_routing_set(routing_, me_.stream, &choices));
+    require(velo_routing_set(routing_, me_.stream, &choices, nullptr, nullptr));
     std::int64_t counts[experts / ranks], all = 0;
     require(velo_routing_get_rows(routing_, counts, experts / ranks, &all));
     const shape row_shape{all, width};

@@ -15,7 +15,7 @@ using capi::stream_of;
 namespace {
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t desc_size = 16;
+constexpr std::uint32_t desc_size = 56;
 constexpr std::uint32_t info_size = 40;
 static_assert(sizeof(velo_dispatcher_desc) >= desc_size &&
               sizeof(velo_dispatcher_info) >= info_size);
@@ -78,10 +78,11 @@ void velo_routing_destroy(velo_routing routing) {
   capi::destroy<sched::routing>("velo_routing_destroy", routing, "routing");
 }
 
-velo_status velo_routing_set(velo_routing routing, velo_stream stream, const velo_tensor* choices) {
+velo_status velo_routing_set(velo_routing routing, velo_stream stream, const velo_tensor* choices,
+                             const velo_tensor* scores, const velo_tensor* places) {
   return core::guard("velo_routing_set", [&](const core::inside_scope& here) {
     sched::routing& of = routing_of(routing);
-    of.set(stream_of(here, stream, of.of().owner()), choices);
+    of.set(stream_of(here, stream, of.of().owner()), choices, scores, places);
   });
 }
 

@@ -1,8 +1,11 @@
 // Checks of tensors against the routes, and the states of a routing.
 #include "sched/moe/dispatcher.hpp"
 
+#include <cmath>
+
 #include "core/failure.hpp"
 #include "core/handle/handle.hpp"
+#include "velo/ops_experts.h"
 
 namespace velo::sched {
 
@@ -12,7 +15,8 @@ using core::number;
 
 namespace {
 
-constexpr velo_dtype float32{VELO_DTYPE_FLOAT, 32, 1}, int32{VELO_DTYPE_INT, 32, 1};
+constexpr velo_dtype float32{VELO_DTYPE_FLOAT, 32, 1}, int32{VELO_DTYPE_INT, 32, 1},
+    int64{VELO_DTYPE_INT, 64, 1};
 
 bool same(velo_dtype a, velo_dtype b) {
   return a.code == b.code && a.bits == b.bits;
@@ -63,13 +67,83 @@ expert_layout layout_of(velo_group among, const velo_dispatcher_desc& desc) {
   return {of.size(), of.rank(), desc.experts, desc.top_k};
 }
 
+// A field that has a value only with others.
+void require_unused(double value, const char* field, const char* form) {
+  if (value != 0) fail(VELO_ERR_ARGUMENT, concat("desc.", field), form, core::text("%.17g", value));
+}
+void require_choice(std::int64_t value, std::int64_t last, const char* field, const char* form) {
+  if (value < 0 || value > last)
+    fail(VELO_ERR_ARGUMENT, concat("desc.", field), form, number(value));
+}
+
+void require_rows(const velo_dispatcher_desc& desc, std::int64_t least) {
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+  if (desc.capacity < least || desc.capacity > most)
+    fail(VELO_ERR_ARGUMENT, "desc.capacity", concat(least, " to 2^31 - 1 rows"),
+         number(desc.capacity));
+}
+
+// The fields of a desc that say how many rows an expert takes.
+void require_measure(const velo_dispatcher_desc& desc) {
+  require_choice(desc.capacity_rule, VELO_CAPACITY_FACTOR, "capacity_rule", "VELO_CAPACITY_*");
+  if (desc.capacity_rule == VELO_CAPACITY_NONE)
+    require_unused(static_cast<double>(desc.capacity), "capacity", "0 without a capacity rule");
+  else
+    require_rows(desc, desc.capacity_rule == VELO_CAPACITY_ROWS ? 1 : 0);
+  const double factor = desc.capacity_factor;
+  if (desc.capacity_rule != VELO_CAPACITY_FACTOR)
+    require_unused(factor, "capacity_factor", "0 without VELO_CAPACITY_FACTOR");
+  else if (!std::isfinite(factor) || factor <= 0)
+    fail(VELO_ERR_ARGUMENT, "desc.capacity_factor", "a finite number above 0",
+         core::text("%.17g", factor));
+}
+
+capacity_rule capacity_of(const velo_dispatcher_desc& desc) {
+  require_measure(desc);
+  if (desc.capacity_rule == VELO_CAPACITY_NONE) {
+    require_unused(desc.drop_policy, "drop_policy", "0 without a capacity rule");
+    require_unused(desc.capacity_by_rank, "capacity_by_rank", "0 without a capacity rule");
+    require_unused(desc.pad, "pad", "0 without a capacity rule");
+    return {};
+  }
+  require_choice(desc.drop_policy, VELO_DROP_POLICY_POSITION, "drop_policy", "VELO_DROP_POLICY_*");
+  require_choice(desc.capacity_by_rank, 1, "capacity_by_rank", "0 or 1");
+  require_choice(desc.pad, 1, "pad", "0 or 1");
+  capacity_rule all;
+  all.by = desc.capacity_rule == VELO_CAPACITY_ROWS ? capacity_rule::measure::rows
+                                                    : capacity_rule::measure::factor;
+  all.rows = desc.capacity, all.factor = desc.capacity_factor;
+  all.keeps_first = desc.drop_policy == VELO_DROP_POLICY_POSITION;
+  all.alone = desc.capacity_by_rank == 1, all.pads = desc.pad == 1;
+  return all;
+}
+
+velo_group batch_group_of(velo_group among, const velo_dispatcher_desc& desc) {
+  if (desc.batch_group == nullptr) return among;
+  if (desc.capacity_rule == VELO_CAPACITY_NONE || desc.capacity_by_rank != 0)
+    fail(VELO_ERR_ARGUMENT, "desc.batch_group", "NULL without a capacity of the micro-batch",
+         "a group");
+  const comm::group& of = core::use<comm::group>(desc.batch_group, "desc.batch_group");
+  if (&of.owner() != &owner_of(among))
+    fail(VELO_ERR_ARGUMENT, "desc.batch_group", "a group of the context of group",
+         "one of another context");
+  return desc.batch_group;
+}
+
 }  // namespace
 
 dispatcher::dispatcher(velo_group among, const velo_dispatcher_desc& desc)
-    : group_(among), owner_(owner_of(among)), layout_(layout_of(among, desc)) {}
+    : group_(among),
+      batch_group_(batch_group_of(among, desc)),
+      owner_(owner_of(among)),
+      layout_(layout_of(among, desc)),
+      capacity_(capacity_of(desc)) {}
 
 comm::group& dispatcher::group() const {
   return core::use<comm::group>(group_, "dispatcher");
+}
+comm::group& dispatcher::batch_group() const {
+  return core::use<comm::group>(batch_group_, "dispatcher");
 }
 
 void dispatcher::fill(velo_dispatcher_info& info) const noexcept {
@@ -193,30 +267,77 @@ dispatcher& routing::of() const {
   return core::use<dispatcher>(of_, "routing");
 }
 
-void routing::set(core::stream& on, const velo_tensor* choices) {
+// The tensors of routing::set, checked.
+given_choices routing::read(const velo_tensor* choices, const velo_tensor* scores,
+                            const velo_tensor* places) const {
+  const dispatcher& layer = of();
+  const std::int64_t top_k = layer.layout().top_k;
+  const comm::buffer given = comm::buffer_of(layer.owner(), choices, "choices");
+  require_dtype(given, "choices", int32, "int32");
+  if (choices->ndim != 2) fail(VELO_ERR_RANK, "choices", "2", number(choices->ndim));
+  if (choices->shape[1] != top_k)
+    fail(VELO_ERR_SHAPE, "choices", concat(top_k, " choices of each token"),
+         number(choices->shape[1]));
+  if (given.count >= std::int64_t{1} << 31)
+    fail(VELO_ERR_SHAPE, "choices", "fewer than 2^31 choices", number(given.count));
+  given_choices all{reinterpret_cast<const std::int32_t*>(given.data), {}};
+  const std::int64_t tokens = choices->shape[0];
+  const capacity_rule& rule = layer.capacity();
+  if (rule.scores()) {
+    const comm::buffer list =
+        matrix_of(layer.owner(), scores, "scores", {tokens, top_k, "one a token"});
+    require_dtype(list, "scores", float32, "float32");
+    all.order.scores = reinterpret_cast<const float*>(list.data);
+  } else if (scores != nullptr) {
+    fail(VELO_ERR_ARGUMENT, "scores", "NULL where no choice is dropped by its score", "a tensor");
+  }
+  if (places == nullptr) return all;
+  if (!rule.limits() || rule.alone)
+    fail(VELO_ERR_ARGUMENT, "places", "NULL without a capacity of the micro-batch", "a tensor");
+  const comm::buffer list = comm::buffer_of(layer.owner(), places, "places");
+  require_dtype(list, "places", int64, "int64");
+  if (list.count != tokens)
+    fail(VELO_ERR_SHAPE, "places", concat(tokens, " numbers, one a token"), number(list.count));
+  all.order.placed = true;
+  all.order.places = reinterpret_cast<const std::int64_t*>(list.data);
+  return all;
+}
+
+padding padding_of(const capacity_rule& rule) {
+  if (!rule.pads) return padding::none;
+  return rule.alone ? padding::of_rank : padding::of_expert;
+}
+
+// A failure between the two exchanges, or before this rank could wait for the second, ends the
+// group, since the other ranks go on.
+void routing::submit_choices(core::stream& on, const std::shared_ptr<row_routes>& routes,
+                             const given_choices& given) {
+  const dispatcher& layer = of();
+  const capacity_rule& rule = layer.capacity();
+  constexpr const char* function = "velo_routing_set";
+  const bool of_batch = rule.limits() && !rule.alone;
+  if (of_batch) submit(on, choice_limitation{function, routes, &layer.batch_group(), rule, given});
+  bool begun = of_batch;
+  try {
+    submit(on, choice_exchange{function, routes, &layer.group(), rule, !of_batch, given});
+    begun = true;
+    if (!on.is_inline()) on.record(known_);
+  } catch (...) {
+    if (begun) layer.group().abort("a routing could not be set");
+    throw;
+  }
+}
+
+void routing::set(core::stream& on, const velo_tensor* choices, const velo_tensor* scores,
+                  const velo_tensor* places) {
   const dispatcher& layer = of();
   if (routes_ != nullptr)
     fail(VELO_ERR_STATE, "routing", "a routing without choices",
          "one that was set, and whose backward pass is still to come");
-  const comm::buffer given = comm::buffer_of(layer.owner(), choices, "choices");
-  require_dtype(given, "choices", int32, "int32");
-  if (choices->ndim != 2) fail(VELO_ERR_RANK, "choices", "2", number(choices->ndim));
-  if (choices->shape[1] != layer.layout().top_k)
-    fail(VELO_ERR_SHAPE, "choices", concat(layer.layout().top_k, " choices of each token"),
-         number(choices->shape[1]));
-  if (given.count >= std::int64_t{1} << 31)
-    fail(VELO_ERR_SHAPE, "choices", "fewer than 2^31 choices", number(given.count));
-  const auto routes = std::make_shared<row_routes>(layer.layout(), choices->shape[0]);
-  submit(on, choice_exchange{"velo_routing_set", routes, &layer.group(),
-                             reinterpret_cast<const std::int32_t*>(given.data)});
-  if (!on.is_inline()) {
-    try {
-      on.record(known_);
-    } catch (...) {  // the exchange is queued, but this rank could not wait for it
-      layer.group().abort("a routing could not be set");
-      throw;
-    }
-  }
+  const given_choices given = read(choices, scores, places);
+  const auto routes =
+      std::make_shared<row_routes>(layer.layout(), choices->shape[0], padding_of(layer.capacity()));
+  submit_choices(on, routes, given);
   awaited_ = on.is_inline();
   routes_ = routes;
 }

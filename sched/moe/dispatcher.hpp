@@ -1,6 +1,6 @@
 // The objects behind velo_dispatcher and velo_routing, and the checks of their calls.
 //
-// A dispatcher has the layout of a layer's experts. A routing owns the routes of one micro-batch:
+// A dispatcher has the layout of a layer's experts and their capacity. A routing owns the routes of one micro-batch:
 // `set` replaces them by new ones, so that calls in flight keep theirs. Invariant: a routing is
 // without choices, or set until `dispatch_backward` or `reset`; the calls between need counts that
 // are known. A call costs some checks beside its movement of rows.
@@ -12,6 +12,7 @@
 #include "core/handle/handle_kinds.hpp"
 #include "core/stream/event.hpp"
 #include "core/stream/stream.hpp"
+#include "sched/moe/choice_exchange.hpp"
 #include "sched/moe/row_exchange.hpp"
 #include "velo/dispatcher.h"
 
@@ -28,7 +29,9 @@ class dispatcher {
 
   core::context& owner() const noexcept { return owner_; }
   const expert_layout& layout() const noexcept { return layout_; }
-  comm::group& group() const;  // throws HANDLE
+  const capacity_rule& capacity() const noexcept { return capacity_; }
+  comm::group& group() const;        // throws HANDLE
+  comm::group& batch_group() const;  // of the ranks of a micro-batch; throws HANDLE
   void fill(velo_dispatcher_info& info) const noexcept;
 
   // These throw as the C functions do.
@@ -45,9 +48,10 @@ class dispatcher {
  private:
   struct call;
 
-  const velo_group group_;
+  const velo_group group_, batch_group_;
   core::context& owner_;
   const expert_layout layout_;
+  const capacity_rule capacity_;
 };
 
 class routing {
@@ -58,13 +62,18 @@ class routing {
 
   dispatcher& of() const;  // throws HANDLE
   velo_dispatcher handle_of_dispatcher() const noexcept { return of_; }
-  void set(core::stream& on, const velo_tensor* choices);
+  void set(core::stream& on, const velo_tensor* choices, const velo_tensor* scores,
+           const velo_tensor* places);
   const row_routes& wait();                           // throws STATE
   std::shared_ptr<const row_routes> require() const;  // routes with counts; throws STATE
   void reset() noexcept { routes_ = nullptr; }
 
  private:
   void require_set() const;
+  given_choices read(const velo_tensor* choices, const velo_tensor* scores,
+                     const velo_tensor* places) const;
+  void submit_choices(core::stream& on, const std::shared_ptr<row_routes>& routes,
+                      const given_choices& given);
 
   const velo_dispatcher of_;
   std::shared_ptr<row_routes> routes_;  // nullptr: without choices

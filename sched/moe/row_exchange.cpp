@@ -8,6 +8,7 @@
 #include "core/index.hpp"
 #include "ops/experts/token_slots.hpp"
 #include "ops/operator/definition.hpp"
+#include "sched/moe/submit.hpp"
 #include "sched/overlap/product.hpp"
 
 namespace velo::sched {
@@ -15,7 +16,7 @@ namespace {
 
 using core::at;
 
-constexpr velo_dtype float32{VELO_DTYPE_FLOAT, 32, 1}, int64{VELO_DTYPE_INT, 64, 1};
+constexpr velo_dtype float32{VELO_DTYPE_FLOAT, 32, 1};
 
 // The reference at optimization level 0, as for operators.
 const ops::moe_token_kernels& kernels_of(const core::execution& on) {
@@ -23,20 +24,6 @@ const ops::moe_token_kernels& kernels_of(const core::execution& on) {
   int i = 0;
   while (i + 1 < all.count && (all.entries[i].isa > on.isa || on.optimization == 0)) ++i;
   return *static_cast<const ops::moe_token_kernels*>(all.entries[i].kernels);
-}
-
-comm::operation request_of(const row_exchange& what) {
-  comm::operation all;
-  all.function = what.function;
-  all.terms.kind = comm::collective::all_to_all;
-  all.terms.in_code = all.terms.out_code = what.dtype.code;
-  all.terms.in_bits = all.terms.out_bits = what.dtype.bits;
-  all.terms.count = what.width;
-  const std::uint64_t form =
-      (what.direction == row_direction::to_experts ? 1u : 2u) + (what.weighted ? 4u : 0u);
-  all.terms.require_same(comm::mixed(what.routes->hash() + form));
-  all.bytes = what.routes->rows() * what.width * (what.dtype.bits / 8);
-  return all;
 }
 
 // One call on one rank, over elements of one type.
@@ -77,6 +64,9 @@ class row_mover {
   void each_run(core::execution& turn, const Body& body) const;
   template <class Body>
   void each_token(core::execution& turn, const Body& body) const;
+  void put_zeros(const expert_run& run, std::int64_t first, std::int64_t last) const {
+    if (n_ > 0) std::memset(to() + (run.row + first) * n_, 0, at(last - first) * row_bytes());
+  }
   void put_row(const ops::moe_token_kernels& kernels, std::int64_t row, const T* x, float weight,
                float* products) const;
   void take_rows(const shown* ranks, float* products, core::execution& turn) const;
@@ -154,6 +144,7 @@ template <class T>
 void row_mover<T>::take_rows(const shown* ranks, float* products, core::execution& turn) const {
   const ops::moe_token_kernels& kernels = kernels_of(turn);
   each_run(turn, [&](const expert_run& run, std::int64_t first, std::int64_t last) {
+    if (run.is_padding()) return put_zeros(run, first, last);
     const row_exchange& theirs = *ranks[run.from].call;
     const std::int32_t* numbers = theirs.routes->order().data() + run.first;
     for (std::int64_t i = first; i < last; ++i) {
@@ -279,6 +270,7 @@ void row_mover<T>::send_to_experts(const comm::operation& op, comm::transport& l
   in_turn(on_, [&](core::execution& turn) {
     const ops::moe_token_kernels& kernels = kernels_of(turn);
     each_run(turn, [&](const expert_run& run, std::int64_t first, std::int64_t last) {
+      if (run.is_padding()) return put_zeros(run, first, last);
       for (std::int64_t i = first; i < last; ++i) {
         const std::int64_t at_rank = run.received + i;
         put_row(kernels, run.row + i, got + at_rank * n_, weights == nullptr ? 1 : weights[at_rank],
@@ -297,7 +289,7 @@ void row_mover<T>::return_products(const comm::operation& op, comm::transport& l
   float* packed = take<float>(scratch, routes_.rows());
   float* got = take<float>(scratch, entries);
   for (const expert_run& run : routes_.runs())
-    std::copy_n(products + run.row, run.count, packed + run.received);
+    if (!run.is_padding()) std::copy_n(products + run.row, run.count, packed + run.received);
   exchange(op, link, true, {float32, 1, packed, got});
   std::fill_n(what_.dweights, routes_.tokens() * layout_.top_k, 0.0f);
   for (std::int64_t i = 0; i < entries; ++i) what_.dweights[routes_.order()[at(i)]] = got[i];
@@ -310,6 +302,7 @@ void row_mover<T>::send_to_tokens(const comm::operation& op, comm::transport& li
   T* got = take<T>(scratch, static_cast<std::int64_t>(routes_.order().size()) * n_);
   in_turn(on_, [&](core::execution& turn) {
     each_run(turn, [&](const expert_run& run, std::int64_t first, std::int64_t last) {
+      if (run.is_padding()) return;
       copy_rows(from() + (run.row + first) * n_, packed + (run.received + first) * n_,
                 last - first);
     });
@@ -327,14 +320,30 @@ void row_mover<T>::by_blocks(const comm::operation& op, comm::transport& link,
     send_to_tokens(op, link, scratch);
 }
 
+}  // namespace
+
 // ---- calls in the order of the group ----
 
-void carry_out(const row_exchange& what, const comm::group::ticket& place, core::execution& on) {
-  comm::operation op = request_of(what);
-  what.among->serve(place, op, [&](comm::transport& link, core::arena& scratch) {
-    ops::with_element_type(what.dtype, [&](auto element) {
-      row_mover<decltype(element)> mover(what, on);
-      if (what.among->shows_tensors() && link.size() > 1)
+comm::operation row_exchange::request() const {
+  comm::operation all;
+  all.function = function;
+  all.terms.kind = comm::collective::all_to_all;
+  all.terms.in_code = all.terms.out_code = dtype.code;
+  all.terms.in_bits = all.terms.out_bits = dtype.bits;
+  all.terms.count = width;
+  const std::uint64_t form =
+      (direction == row_direction::to_experts ? 1u : 2u) + (weighted ? 4u : 0u);
+  all.terms.require_same(comm::mixed(routes->hash() + form));
+  all.bytes = routes->rows() * width * (dtype.bits / 8);
+  return all;
+}
+
+void row_exchange::carry_out(const comm::group::ticket& place, core::execution& on) const {
+  comm::operation op = request();
+  among->serve(place, op, [&](comm::transport& link, core::arena& scratch) {
+    ops::with_element_type(dtype, [&](auto element) {
+      row_mover<decltype(element)> mover(*this, on);
+      if (among->shows_tensors() && link.size() > 1)
         mover.in_place(op, link, scratch);
       else
         mover.by_blocks(op, link, scratch);
@@ -342,65 +351,8 @@ void carry_out(const row_exchange& what, const comm::group::ticket& place, core:
   });
 }
 
-comm::operation request_of(const choice_exchange& what) {
-  const expert_layout& of = what.routes->layout();
-  comm::operation op;
-  op.function = what.function;
-  op.terms.kind = comm::collective::all_gather;
-  op.terms.in_code = op.terms.out_code = int64.code;
-  op.terms.in_bits = op.terms.out_bits = int64.bits;
-  op.terms.count = of.experts;
-  op.terms.require_same(comm::mixed(static_cast<std::uint64_t>(of.top_k)));
-  op.in = what.routes->own_counts();
-  op.out = what.routes->all_counts();
-  op.set_count(of.experts);
-  op.out_count = of.experts * of.ranks;
-  return op;
-}
-void carry_out(const choice_exchange& what, const comm::group::ticket& place, core::execution& on) {
-  const comm::operation op = request_of(what);
-  what.among->serve(place, op, [&](comm::transport& link, core::arena&) {
-    what.routes->take(what.choices);
-    link.run(op, on);
-    what.routes->complete();
-  });
-}
-
-template <class Call>
-struct queued_exchange final : core::work {
-  explicit queued_exchange(const Call& given) : work(core::demand::waits), call(given) {
-    function = call.function;
-  }
-  void run(core::execution& state) override { carry_out(call, place, state); }
-  void skip() noexcept override { call.among->drop(place, request_of(call)); }
-
-  const Call call;
-  comm::group::ticket place;
-};
-
-template <class Call>
-void submit_any(core::stream& on, const Call& call) {
-  const comm::operation request = request_of(call);
-  on.call(
-      {core::demand::waits},
-      [&](core::execution& state) {
-        comm::group::ticket place;
-        call.among->enter(on, place, request, [] {});
-        carry_out(call, place, state);
-      },
-      [&] { return on.make<queued_exchange<Call>>(call); },
-      [&](queued_exchange<Call>& made, auto&& enqueue) {
-        call.among->enter(on, made.place, request, enqueue);
-      });
-}
-
-}  // namespace
-
 void submit(core::stream& on, const row_exchange& what) {
-  submit_any(on, what);
-}
-void submit(core::stream& on, const choice_exchange& what) {
-  submit_any(on, what);
+  submit_in_order(on, what);
 }
 
 }  // namespace velo::sched

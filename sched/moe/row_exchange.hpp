@@ -37,17 +37,10 @@ struct row_exchange {
 
   // Whether gradients of the weights are wanted.
   bool differentiates() const { return weighted && direction == row_direction::to_experts; }
+  comm::operation request() const;
+  void carry_out(const comm::group::ticket& place, core::execution& on) const;
 };
 
 void submit(core::stream& on, const row_exchange& what);
-
-// Takes the choices and exchanges counts. choices must stay until the work has run.
-struct choice_exchange {
-  const char* function;
-  std::shared_ptr<row_routes> routes;
-  comm::group* among;
-  const std::int32_t* choices;
-};
-void submit(core::stream& on, const choice_exchange& what);
 
 }  // namespace velo::sched

@@ -23,37 +23,51 @@ std::vector<std::int64_t> begins_of(const std::int64_t* counts, std::int64_t par
 
 }  // namespace
 
-row_routes::row_routes(const expert_layout& of, std::int64_t tokens)
+row_routes::row_routes(const expert_layout& of, std::int64_t tokens, padding fill)
     : layout_(of),
       tokens_(tokens),
-      own_(at(of.experts)),
-      all_(at(of.ranks * of.experts)),
+      fill_(fill),
+      own_(at(numbers())),
+      all_(at(of.ranks * numbers())),
       starts_(at(tokens + 1)) {
+  own_.back() = tokens;
   const std::size_t choices = at(tokens * of.top_k);
+  choices_.reserve(choices);
   order_.reserve(choices), numbers_.reserve(choices), entries_.reserve(choices);
   rows_at_.reserve(choices), ranks_at_.reserve(choices);
   runs_.reserve(at(of.experts));
 }
 
-void row_routes::take(const std::int32_t* choices) {
-  for (std::int64_t i = 0; i < tokens_ * layout_.top_k; ++i) {
-    if (choices[i] >= layout_.experts)
-      fail(VELO_ERR_ARGUMENT,
-           core::concat("choices[", i / layout_.top_k, "][", i % layout_.top_k, "]"),
-           core::concat("an expert below ", layout_.experts, ", or a negative number"),
-           core::number(choices[i]));
-    if (choices[i] >= 0) ++own_[at(choices[i])];
+void row_routes::read(const std::int32_t* choices) {
+  for (std::int64_t t = 0; t < tokens_; ++t) {
+    std::int64_t taken = 0;
+    for (std::int64_t j = 0; j < layout_.top_k; ++j) {
+      const std::int32_t expert = choices[t * layout_.top_k + j];
+      if (expert >= layout_.experts)
+        fail(VELO_ERR_ARGUMENT, core::concat("choices[", t, "][", j, "]"),
+             core::concat("an expert below ", layout_.experts, ", or a negative number"),
+             core::number(expert));
+      choices_.push_back(expert);
+      if (expert >= 0) ++own_[at(expert)], ++taken;
+    }
+    if (taken > 0) ++own_[at(layout_.experts)];
   }
-  sort(choices);
 }
 
-void row_routes::sort(const std::int32_t* choices) {
+void row_routes::drop(std::int32_t choice) {
+  std::int32_t& expert = choices_[at(choice)];
+  --own_[at(expert)];
+  expert = -1 - expert;
+}
+
+void row_routes::sort() {
   std::vector<std::int64_t> next = begins_of(own_.data(), layout_.experts);
   order_.resize(at(next.back()));
   for (std::int64_t t = 0; t < tokens_; ++t) {
     for (std::int64_t i = t * layout_.top_k; i < (t + 1) * layout_.top_k; ++i) {
-      if (choices[i] < 0) continue;
-      const std::int64_t entry = next[at(choices[i])]++;
+      const std::int32_t expert = choices_[at(i)];
+      if (expert < 0) continue;
+      const std::int64_t entry = next[at(expert)]++;
       order_[at(entry)] = static_cast<std::int32_t>(i);
       numbers_.push_back(static_cast<std::int32_t>(i));
       entries_.push_back(static_cast<std::int32_t>(entry));
@@ -72,38 +86,48 @@ void row_routes::complete() {
   hash_ = hash | 1;
 }
 
+// Rows of zeros behind those of `rank`; rows: those of the expert so far.
+std::int64_t row_routes::padding_behind(int rank, std::int64_t expert, std::int64_t rows) const {
+  const std::int64_t capacity = all_[at(rank * numbers()) + at_capacity()];
+  if (fill_ == padding::of_rank) return capacity - count(rank, expert);
+  return fill_ == padding::of_expert && rank + 1 == layout_.ranks ? capacity - rows : 0;
+}
+
 void row_routes::set_blocks() {
-  std::int64_t given = 0;
+  std::int64_t given = 0, received = 0;
   for (int rank = 0; rank < layout_.ranks; ++rank) {
     std::int64_t to = 0, from = 0;
     for (std::int64_t e = 0; e < layout_.each(); ++e) {
       to += own_[at(layout_.first(rank) + e)];
-      from += all_[at(rank * layout_.experts + layout_.first(layout_.rank) + e)];
+      from += count(rank, layout_.first(layout_.rank) + e);
     }
     given_.push_back({given, to});
-    received_.push_back({rows_, from});
-    given += to, rows_ += from;
+    received_.push_back({received, from});
+    given += to, received += from;
   }
-  if (rows_ >= most_rows)
-    fail(VELO_ERR_ARGUMENT, "choices", "fewer than 2^31 rows for the experts of a rank",
-         core::number(rows_));
 }
 
 void row_routes::set_runs() {
   std::vector<std::int64_t> first, received;  // by rank: its next entry, and the next received row
   for (int rank = 0; rank < layout_.ranks; ++rank) {
     first.push_back(0);
-    for (std::int64_t e = 0; e < layout_.first(layout_.rank); ++e)
-      first.back() += all_[at(rank * layout_.experts + e)];
+    for (std::int64_t e = 0; e < layout_.first(layout_.rank); ++e) first.back() += count(rank, e);
     received.push_back(received_[at(rank)].begin);
   }
-  std::int64_t row = 0;
-  for (std::int64_t e = layout_.first(layout_.rank); e < layout_.first(layout_.rank + 1); ++e)
+  for (std::int64_t e = layout_.first(layout_.rank); e < layout_.first(layout_.rank + 1); ++e) {
+    const std::int64_t begin = rows_;
     for (int rank = 0; rank < layout_.ranks; ++rank) {
-      const std::int64_t count = all_[at(rank * layout_.experts + e)];
-      if (count > 0) runs_.push_back({row, received[at(rank)], first[at(rank)], count, rank});
-      row += count, first[at(rank)] += count, received[at(rank)] += count;
+      const std::int64_t rows = count(rank, e);
+      if (rows > 0) runs_.push_back({rows_, received[at(rank)], first[at(rank)], rows, rank});
+      rows_ += rows, first[at(rank)] += rows, received[at(rank)] += rows;
+      const std::int64_t zeros = padding_behind(rank, e, rows_ - begin);
+      if (zeros > 0) runs_.push_back({rows_, 0, 0, zeros, expert_run::padding});
+      rows_ += zeros;
     }
+  }
+  if (rows_ >= most_rows)
+    fail(VELO_ERR_ARGUMENT, "choices", "fewer than 2^31 rows for the experts of a rank",
+         core::number(rows_));
 }
 
 // A row of this rank lies behind those of the experts before, and of the ranks before.
@@ -111,11 +135,14 @@ void row_routes::set_rows_at() {
   std::vector<std::int64_t> row_of_first(at(layout_.experts));
   for (int owner = 0; owner < layout_.ranks; ++owner) {
     std::int64_t row = 0;
-    for (std::int64_t e = layout_.first(owner); e < layout_.first(owner + 1); ++e)
+    for (std::int64_t e = layout_.first(owner); e < layout_.first(owner + 1); ++e) {
+      const std::int64_t begin = row;
       for (int rank = 0; rank < layout_.ranks; ++rank) {
         if (rank == layout_.rank) row_of_first[at(e)] = row;
-        row += all_[at(rank * layout_.experts + e)];
+        row += count(rank, e);
+        row += padding_behind(rank, e, row - begin);
       }
+    }
   }
   const std::vector<std::int64_t> begins = begins_of(own_.data(), layout_.experts);
   std::vector<std::int32_t> row(order_.size()), rank(order_.size());
@@ -131,9 +158,12 @@ void row_routes::set_rows_at() {
 }
 
 std::int64_t row_routes::rows_of(std::int64_t own_expert) const {
+  const std::int64_t expert = layout_.first(layout_.rank) + own_expert;
   std::int64_t rows = 0;
-  for (int rank = 0; rank < layout_.ranks; ++rank)
-    rows += all_[at(rank * layout_.experts + layout_.first(layout_.rank) + own_expert)];
+  for (int rank = 0; rank < layout_.ranks; ++rank) {
+    rows += count(rank, expert);
+    rows += padding_behind(rank, expert, rows);
+  }
   return rows;
 }
 

@@ -1,11 +1,13 @@
 // The routes of a micro-batch: which rows of this rank's tokens go to which expert, and which rows
 // of which rank this rank's experts get.
 //
-// take() sorts this rank's choices by expert (stable, so by token and choice within one). When the
-// counts of all ranks are there, complete() derives every place from them: own rows lie by expert,
-// then rank; rows of a message lie by expert. Invariant: all ranks have the same counts, so places
-// agree without another message. Cost: three passes over the choices, one over ranks x experts, and
-// 28 bytes a choice.
+// read() takes this rank's choices, of which a capacity may then drop some; sort() orders the others
+// by expert (stable, so by token and choice within one). When the counts of all ranks are there,
+// complete() derives every place from them: own rows lie by expert, then rank; rows of a message
+// lie by expert. Rows that fill an expert up to its capacity lie behind those of the last rank, or,
+// where each rank has a capacity, behind its own. Invariant: all ranks have the same counts, so
+// places agree without another message. Cost: four passes over the choices, one over ranks x
+// experts, and 32 bytes a choice.
 #pragma once
 
 #include <cstdint>
@@ -27,27 +29,40 @@ struct expert_layout {
   int owner(std::int64_t expert) const { return static_cast<int>(expert / each()); }
 };
 
-// The rows that one rank gives to one of this rank's experts.
+// The rows that one rank gives to one of this rank's experts, or rows of padding.
 struct expert_run {
+  static constexpr int padding = -1;
+
   std::int64_t row;       // the first, among this rank's rows
   std::int64_t received;  // the same, where rows lie by rank, then expert
   std::int64_t first;     // the first, among the sorted choices of the rank
   std::int64_t count;
-  int from;
+  int from;  // the rank, or padding
+
+  bool is_padding() const { return from == padding; }
 };
+
+// How experts are filled up with rows of zeros.
+enum class padding { none, of_expert, of_rank };  // to one capacity, or to that of each rank
 
 class row_routes {
  public:
   // tokens: of this rank.
-  row_routes(const expert_layout& of, std::int64_t tokens);
+  row_routes(const expert_layout& of, std::int64_t tokens, padding fill);
 
   // Throws ARGUMENT for a choice beyond the experts.
-  void take(const std::int32_t* choices);
+  void read(const std::int32_t* choices);
+  const std::vector<std::int32_t>& choices() const { return choices_; }
+  void drop(std::int32_t choice);  // by its number
+  void set_capacity(std::int64_t rows) { own_[at_capacity()] = rows; }
+  void sort();
   void complete();
 
   const expert_layout& layout() const { return layout_; }
   std::int64_t tokens() const { return tokens_; }
-  // [experts]: rows that this rank gives to each; [ranks][experts]: that each rank gives.
+  // What ranks exchange: the rows that a rank gives to each expert; its tokens that have choices; the
+  // capacity of an expert; its tokens. all_counts: these of each rank.
+  std::int64_t numbers() const { return layout_.experts + 3; }
   const std::int64_t* own_counts() const { return own_.data(); }
   std::int64_t* all_counts() { return all_.data(); }
   // The sorted choices: entry i is that of number order()[i] (token x top_k + choice).
@@ -84,15 +99,20 @@ class row_routes {
   }
 
  private:
-  void sort(const std::int32_t* choices);
+  std::size_t at_capacity() const { return core::at(layout_.experts + 1); }
+  std::int64_t count(int rank, std::int64_t expert) const {
+    return all_[core::at(rank * numbers() + expert)];
+  }
+  std::int64_t padding_behind(int rank, std::int64_t expert, std::int64_t rows) const;
   void set_blocks();
   void set_runs();
   void set_rows_at();
 
   const expert_layout layout_;
   const std::int64_t tokens_;
+  const padding fill_;
   std::vector<std::int64_t> own_, all_;
-  std::vector<std::int32_t> order_, numbers_, entries_, rows_at_, ranks_at_;
+  std::vector<std::int32_t> choices_, order_, numbers_, entries_, rows_at_, ranks_at_;
   std::vector<std::int64_t> starts_;  // [tokens + 1], into the four lists above
   std::vector<expert_run> runs_;
   comm::blocks given_, received_;

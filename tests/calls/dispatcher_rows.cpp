@@ -37,7 +37,7 @@ void open_routing(world& w) {
   must(create_routing(w));
 }
 velo_status set(world& w) {
-  return velo_routing_set(w.routing, w.now, &all_choices);
+  return velo_routing_set(w.routing, w.now, &all_choices, nullptr, nullptr);
 }
 velo_status get_rows(world& w) {
   std::int64_t counts[2] = {}, all = 0;

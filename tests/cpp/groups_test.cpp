@@ -88,6 +88,16 @@ TEST_CASE("tokens go to experts and back") {
   routing.set(stream, choices);
   routing.forget();
   CHECK_THROWS_AS(velo::routing::create(nullptr), velo::error);
+  desc.capacity_rule = VELO_CAPACITY_ROWS, desc.capacity = 1;
+  const auto limited = velo::dispatcher::create(group, desc);
+  const auto one_each = velo::routing::create(limited);
+  std::int32_t same[] = {1, 1};
+  float scored[] = {1, 2};
+  std::int64_t order[] = {1, 0};
+  const velo::tensor_view alike(same, {2, 1}), scores(scored, {2, 1}), places(order, {2});
+  one_each.set(stream, alike, &static_cast<const velo_tensor&>(scores),
+               &static_cast<const velo_tensor&>(places));
+  CHECK(one_each.rows() == 1);
 }
 
 TEST_CASE("a rank alone has every collective") {

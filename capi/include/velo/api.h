@@ -733,7 +733,8 @@ struct velo_api {
   velo_status (*dispatcher_get_info)(velo_dispatcher dispatcher, velo_dispatcher_info* info);
   velo_status (*routing_create)(velo_dispatcher dispatcher, velo_routing* routing);
   void (*routing_destroy)(velo_routing routing);
-  velo_status (*routing_set)(velo_routing routing, velo_stream stream, const velo_tensor* choices);
+  velo_status (*routing_set)(velo_routing routing, velo_stream stream, const velo_tensor* choices,
+                             const velo_tensor* scores, const velo_tensor* places);
   velo_status (*routing_get_rows)(velo_routing routing, int64_t* counts, int64_t capacity,
                                   int64_t* rows);
   velo_status (*routing_reset)(velo_routing routing);

@@ -5,7 +5,8 @@
  * tokens, exchanges the counts, and is kept until the backward pass has used it. Many routings of
  * one dispatcher may be in use at a time.
  *
- *   velo_routing_set(routing, stream, choices)             all ranks; from topk_router, or recorded
+ *   velo_routing_set(routing, stream, choices, scores, places)  all ranks; from topk_router, or
+ *                                                          recorded
  *   velo_routing_get_rows(routing, counts, n, &rows)       waits: the rows of each own expert
  *   velo_dispatcher_dispatch(dispatcher, stream, routing, tokens, rows)
  *   ..                                                     the experts: velo_grouped_matmul, counts
@@ -20,6 +21,15 @@
  * choices alone: if tokens are dealt to ranks in order, rows, outputs and gradients of tokens have
  * the same bits for any number of ranks. A rank without tokens, or whose experts get none, makes
  * the same calls. Rank r has the experts [r E / ranks, (r + 1) E / ranks).
+ *
+ * Capacity. With a capacity rule an expert takes no more rows than its capacity; choices beyond it
+ * are dropped: they have no row, add nothing to sums, and the gradients of their weights are 0. The
+ * capacity is that of the whole micro-batch on all ranks of batch_group, and the choices that are
+ * kept do not depend on the layout of ranks if places are given, or if tokens are dealt to ranks in
+ * order. With capacity_by_rank each rank has a capacity for its own tokens, as in Megatron-LM and
+ * DeepSpeed. With pad an expert gets exactly as many rows as its capacity: rows of zeros lie behind
+ * the others, or, with capacity_by_rank, behind those of each rank. Dispatch and combine_backward
+ * write these zeros; combine and dispatch_backward do not read them.
  *
  * Ranks that are threads of a process read the tensors of the others where they lie; other ranks
  * exchange a row for each choice (parallel.md, all_to_all; Megatron-LM's dispatcher).
@@ -36,17 +46,34 @@ VELO_BEGIN_C
 typedef struct velo_dispatcher_s* velo_dispatcher;
 typedef struct velo_routing_s* velo_routing;
 
+/* How the capacity of an expert is given. */
+typedef int32_t velo_capacity_rule;
+enum {
+  VELO_CAPACITY_NONE = 0,  /* every choice has a row */
+  VELO_CAPACITY_ROWS = 1,  /* `capacity` rows */
+  VELO_CAPACITY_FACTOR = 2 /* ceil(tokens * top_k / experts * capacity_factor), at least `capacity`
+                            * and at most `tokens`, of the tokens that have a choice */
+};
+
 /* The properties of a layer; all ranks give the same. */
 typedef struct velo_dispatcher_desc {
   uint32_t struct_size;
-  int32_t top_k;   /* choices of a token, 1 to experts */
-  int64_t experts; /* of all ranks; a multiple of the ranks, at most 2^20 */
+  int32_t top_k;                    /* choices of a token, 1 to experts */
+  int64_t experts;                  /* of all ranks; a multiple of the ranks, at most 2^20 */
+  velo_capacity_rule capacity_rule; /* VELO_CAPACITY_*; NONE: the fields below are 0 */
+  int32_t drop_policy;              /* VELO_DROP_POLICY_*: which choices an expert keeps */
+  int64_t capacity;                 /* rows of an expert, at most 2^31 - 1 */
+  double capacity_factor;           /* above 0, with VELO_CAPACITY_FACTOR; computed in double */
+  int32_t capacity_by_rank;         /* 1: each rank has a capacity for its own tokens */
+  int32_t pad;                      /* 1: each expert gets exactly the rows of its capacity */
+  velo_group batch_group;           /* the ranks that have tokens of a micro-batch, those of the
+                                     * dispatcher's group among them; NULL: these alone */
 } velo_dispatcher_desc;
 
 #define VELO_DISPATCHER_DESC_INIT \
-  { sizeof(velo_dispatcher_desc), 0, 0 }
+  { sizeof(velo_dispatcher_desc), 0, 0, VELO_CAPACITY_NONE, 0, 0, 0, 0, 0, NULL }
 
-/* Makes a dispatcher. group: must outlive its calls. desc: copied. dispatcher: receives the handle;
+/* Makes a dispatcher. group and desc.batch_group: must outlive its calls. desc: copied. dispatcher: receives the handle;
  * destroy it with velo_dispatcher_destroy. Makes no other rank wait. Thread class: any. Errors:
  * NULL, HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_dispatcher_create(velo_group group, const velo_dispatcher_desc* desc,
@@ -80,18 +107,24 @@ VELO_API velo_status velo_routing_create(velo_dispatcher dispatcher, velo_routin
 /* Destroys a routing; calls that are queued go on. NULL is ignored. Thread class: per-handle. */
 VELO_API void velo_routing_destroy(velo_routing routing);
 
-/* Takes the choices of a micro-batch and exchanges the counts with the other ranks; all ranks call
- * it. choices: int32, compact, [tokens, top_k], each an expert, or negative for a choice that takes
- * no row: a token of padding, or a dropped choice (topk_router gives -1 - expert). Read when the
- * work runs; a choice beyond the experts then ends the group, and its rank gets ARGUMENT, the
- * others PEER. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (choices, a stream of
+/* Takes the choices of a micro-batch, drops those beyond capacity, and exchanges the counts with the
+ * other ranks; all ranks call it. choices: int32, compact, [tokens, top_k], each an expert, or
+ * negative for a choice that takes no row: a token of padding, or a dropped choice (topk_router
+ * gives -1 - expert). scores: float32, [tokens, top_k], where the largest scores are kept
+ * (VELO_DROP_POLICY_PROBABILITY; of equal scores the first token; NaN counts as the lowest); NULL
+ * otherwise. places: int64, [tokens], the places of this rank's tokens in the micro-batch, which
+ * give the order of tokens for a capacity of the micro-batch; NULL, on all ranks alike: tokens lie
+ * in the order of ranks. The tensors are read when the work runs; a choice beyond the experts then
+ * ends the group, and its rank gets ARGUMENT, the others PEER. Thread class: per-handle. Errors:
+ * NULL, HANDLE, ARGUMENT (choices, scores or places that the dispatcher does not use, a stream of
  * another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, STATE (a routing whose backward pass is
  * still to come), FULL, MEMORY, PEER. */
 VELO_API velo_status velo_routing_set(velo_routing routing, velo_stream stream,
-                                      const velo_tensor* choices);
+                                      const velo_tensor* choices, const velo_tensor* scores,
+                                      const velo_tensor* places);
 
-/* Waits until counts are known. counts: receives the rows of each of this rank's experts, those of
- * the first `capacity`; velo_grouped_matmul takes them as group_list_tensor; may be NULL. rows:
+/* Waits until counts are known. counts: receives the rows of each of this rank's experts, rows of
+ * padding among them, those of the first `capacity`; velo_grouped_matmul takes them as group_list_tensor; may be NULL. rows:
  * receives their sum; may be NULL. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT
  * (capacity), STATE (a routing that was not set, or whose velo_routing_set failed; a call from work
  * that others wait for). */

@@ -297,6 +297,9 @@ VELO_TIMELINE_TRACE = 3
 VELO_TIMELINE_GRID = 4
 VELO_BUCKETS_ALL_REDUCE = 0
 VELO_BUCKETS_REDUCE_SCATTER = 1
+VELO_CAPACITY_NONE = 0
+VELO_CAPACITY_ROWS = 1
+VELO_CAPACITY_FACTOR = 2
 VELO_EXECUTOR_TENSORS = 16
 VELO_LINK_WAITS = 1
 VELO_EXECUTOR_RECORD = 1
@@ -1912,7 +1915,15 @@ velo_dispatcher_desc._fields_ = [
     ("struct_size", c_uint32),
     ("top_k", c_int32),
     ("experts", c_int64),
+    ("capacity_rule", c_int32),
+    ("drop_policy", c_int32),
+    ("capacity", c_int64),
+    ("capacity_factor", c_double),
+    ("capacity_by_rank", c_int32),
+    ("pad", c_int32),
+    ("batch_group", velo_group),
 ]
+velo_dispatcher_desc._numbers_ = ("capacity_rule",)
 velo_dispatcher_info._fields_ = [
     ("struct_size", c_uint32),
     ("top_k", c_int32),
@@ -4621,7 +4632,7 @@ FUNCTIONS = {
     "velo_dispatcher_get_info": (c_int32, velo_dispatcher, POINTER(velo_dispatcher_info)),
     "velo_routing_create": (c_int32, velo_dispatcher, POINTER(velo_routing)),
     "velo_routing_destroy": (None, velo_routing),
-    "velo_routing_set": (c_int32, velo_routing, velo_stream, POINTER(velo_tensor)),
+    "velo_routing_set": (c_int32, velo_routing, velo_stream, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor)),
     "velo_routing_get_rows": (c_int32, velo_routing, POINTER(c_int64), c_int64, POINTER(c_int64)),
     "velo_routing_reset": (c_int32, velo_routing),
     "velo_dispatcher_dispatch": (c_int32, velo_dispatcher, velo_stream, velo_routing, POINTER(velo_tensor), POINTER(velo_tensor)),

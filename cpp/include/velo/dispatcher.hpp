@@ -34,9 +34,12 @@ class routing : public detail::owner<velo_routing, detail::destroy_routing> {
 
   operator velo_routing() const noexcept { return get(); }
 
-  // choices: int32, [tokens, top_k]. All ranks call it.
-  outcome<> set(stream_ref stream, const velo_tensor& choices) const {
-    return detail::check(VELO_FN(routing_set)(get(), stream.get(), &choices));
+  // choices: int32, [tokens, top_k]. scores: float32, like choices, where the largest are kept.
+  // places: int64, [tokens], the order of tokens for a capacity of the micro-batch. All ranks call
+  // it.
+  outcome<> set(stream_ref stream, const velo_tensor& choices, const velo_tensor* scores = nullptr,
+                const velo_tensor* places = nullptr) const {
+    return detail::check(VELO_FN(routing_set)(get(), stream.get(), &choices, scores, places));
   }
   // Waits for the rows of this rank's experts.
   outcome<int64_t> rows() const { return rows_of(nullptr, 0); }
