@@ -6,7 +6,26 @@
 namespace velo::sched {
 namespace {
 
-constexpr velo_dtype int64{VELO_DTYPE_INT, 64, 1};
+constexpr velo_dtype int64{VELO_DTYPE_INT, 64, 1}, int32{VELO_DTYPE_INT, 32, 1};
+
+// Ranks that move rows through the slots of a relay know the choices that rows belong to.
+void exchange_order(const char* function, row_routes& routes, comm::transport& link,
+                    core::execution& on) {
+  std::vector<std::int32_t> received(core::at(routes.received_rows()));
+  comm::operation op;
+  op.function = function;
+  op.terms.kind = comm::collective::all_to_all;
+  op.terms.in_code = op.terms.out_code = int32.code;
+  op.terms.in_bits = op.terms.out_bits = int32.bits;
+  op.terms.require_same(routes.hash());
+  op.in = routes.order().data();
+  op.out = received.data();
+  op.in_blocks = routes.given(), op.out_blocks = routes.received();
+  op.out_count = routes.received_rows();
+  op.set_count(op.in_block(link.rank()).count);
+  link.run(op, on);
+  routes.map_choices(received.data());
+}
 
 }  // namespace
 
@@ -46,6 +65,8 @@ void choice_exchange::carry_out(const comm::group::ticket& place, core::executio
     routes->sort();
     link.run(op, on);
     routes->complete();
+    if (link.size() > 1 && link.relay_slot_bytes() > 0 && !link.shows_tensors())
+      exchange_order(function, *routes, link, on);
   });
 }
 

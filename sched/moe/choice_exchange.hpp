@@ -3,7 +3,8 @@
 // A capacity of the whole micro-batch concerns the ranks that have its tokens, which may be more
 // than those that share the experts. So there are two calls, each in its own group: the first reads
 // the choices and drops some, the second exchanges the counts of the others. Without such a
-// capacity the second reads the choices. Cost: capacity.hpp, and 8 bytes an expert from each rank.
+// capacity the second reads the choices. Cost: capacity.hpp, and 8 bytes an expert from each rank;
+// where rows move through the slots of a relay, 4 bytes a choice.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,9 @@
 // The objects behind velo_dispatcher and velo_routing, and the checks of their calls.
 //
-// A dispatcher has the layout of a layer's experts and their capacity. A routing owns the routes of one micro-batch:
-// `set` replaces them by new ones, so that calls in flight keep theirs. Invariant: a routing is
-// without choices, or set until `dispatch_backward` or `reset`; the calls between need counts that
-// are known. A call costs some checks beside its movement of rows.
+// A dispatcher has the layout of a layer's experts and their capacity. A routing owns the routes of
+// one micro-batch: `set` replaces them by new ones, so that calls in flight keep theirs. Invariant:
+// a routing is without choices, or set until `dispatch_backward` or `reset`; the calls between need
+// counts that are known. A call costs some checks beside its movement of rows.
 #pragma once
 
 #include <memory>

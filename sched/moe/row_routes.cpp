@@ -157,6 +157,17 @@ void row_routes::set_rows_at() {
   }
 }
 
+void row_routes::map_choices(const std::int32_t* received) {
+  for (int rank = 0; rank < layout_.ranks; ++rank)
+    rows_of_choices_.emplace_back(at(tokens_of(rank) * layout_.top_k), no_row);
+  for (const expert_run& run : runs_) {
+    if (run.is_padding()) continue;
+    std::vector<std::int32_t>& rows = rows_of_choices_[at(run.from)];
+    for (std::int64_t i = 0; i < run.count; ++i)
+      rows[at(received[run.received + i])] = static_cast<std::int32_t>(run.row + i);
+  }
+}
+
 std::int64_t row_routes::rows_of(std::int64_t own_expert) const {
   const std::int64_t expert = layout_.first(layout_.rank) + own_expert;
   std::int64_t rows = 0;

@@ -1,8 +1,8 @@
 // The routes of a micro-batch: which rows of this rank's tokens go to which expert, and which rows
 // of which rank this rank's experts get.
 //
-// read() takes this rank's choices, of which a capacity may then drop some; sort() orders the others
-// by expert (stable, so by token and choice within one). When the counts of all ranks are there,
+// read() takes this rank's choices, of which a capacity may then drop some; sort() orders the
+// others by expert (stable, so by token and choice within one). When the counts of all ranks are there,
 // complete() derives every place from them: own rows lie by expert, then rank; rows of a message
 // lie by expert. Rows that fill an expert up to its capacity lie behind those of the last rank, or,
 // where each rank has a capacity, behind its own. Invariant: all ranks have the same counts, so
@@ -60,8 +60,8 @@ class row_routes {
 
   const expert_layout& layout() const { return layout_; }
   std::int64_t tokens() const { return tokens_; }
-  // What ranks exchange: the rows that a rank gives to each expert; its tokens that have choices; the
-  // capacity of an expert; its tokens. all_counts: these of each rank.
+  // What ranks exchange: the rows that a rank gives to each expert; its tokens that have choices;
+  // the capacity of an expert; its tokens. all_counts: these of each rank.
   std::int64_t numbers() const { return layout_.experts + 3; }
   const std::int64_t* own_counts() const { return own_.data(); }
   std::int64_t* all_counts() { return all_.data(); }
@@ -78,6 +78,27 @@ class row_routes {
   // Entries of the order, and rows of this rank, for each rank.
   const comm::blocks& given() const { return given_; }
   const comm::blocks& received() const { return received_; }
+
+  std::int64_t given_rows() const { return static_cast<std::int64_t>(order_.size()); }
+  std::int64_t received_rows() const { return received_.back().begin + received_.back().count; }
+  std::int64_t tokens_of(int rank) const { return all_[core::at((rank + 1) * numbers() - 1)]; }
+  bool is_padded() const { return fill_ != padding::none; }
+
+  // received: the order of each rank's choices of this rank's experts, as received() says. Then the
+  // rows of a rank's choices, [tokens of the rank, top_k], are known.
+  static constexpr std::int32_t no_row = -1;
+  void map_choices(const std::int32_t* received);
+  bool maps_choices() const { return !rows_of_choices_.empty(); }
+  const std::int32_t* rows_of_choices(int rank) const {
+    return rows_of_choices_[core::at(rank)].data();
+  }
+
+  // Lists of all choices that have rows, by token and choice: of_token() is a part of them. The
+  // choices of tokens before `token`; entries of the order; rows at their experts' ranks; these.
+  std::int64_t choices_before(std::int64_t token) const { return starts_[core::at(token)]; }
+  const std::int32_t* entries() const { return entries_.data(); }
+  const std::int32_t* rows_at() const { return rows_at_.data(); }
+  const std::int32_t* ranks_at() const { return ranks_at_.data(); }
 
   // The choices of a token that have rows: their numbers, the entries of the order, and the rows at
   // their experts' ranks.
@@ -115,6 +136,7 @@ class row_routes {
   std::vector<std::int32_t> choices_, order_, numbers_, entries_, rows_at_, ranks_at_;
   std::vector<std::int64_t> starts_;  // [tokens + 1], into the four lists above
   std::vector<expert_run> runs_;
+  std::vector<std::vector<std::int32_t>> rows_of_choices_;  // by rank
   comm::blocks given_, received_;
   std::int64_t rows_ = 0;
   std::uint64_t hash_ = 0;

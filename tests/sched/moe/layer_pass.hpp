@@ -1,6 +1,6 @@
-// A layer of experts on ranks, for the tests of dispatchers: a micro-batch of all ranks, each rank's
-// forward and backward pass, and what they come to in double. Every expert multiplies its rows by a
-// factor of its own.
+// A layer of experts on ranks, for the tests of dispatchers: a micro-batch of all ranks, each
+// rank's forward and backward pass, and what they come to in double. Every expert multiplies its
+// rows by a factor of its own.
 #pragma once
 
 #include <algorithm>

@@ -1,0 +1,127 @@
+// Movements by all-to-all: rows are packed by expert before it, and put in their places after it.
+#include "sched/moe/row_mover.hpp"
+
+namespace velo::sched {
+namespace {
+
+using core::at;
+
+constexpr velo_dtype float32{VELO_DTYPE_FLOAT, 32, 1};
+
+struct sent_rows {
+  velo_dtype dtype;
+  std::int64_t width;
+  const void* in;
+  void* out;
+};
+
+// An all-to-all of `width` elements a row: from the order of choices to received rows, or back.
+void exchange(const row_routes& routes, const served_call& call, bool back, const sent_rows& rows) {
+  comm::operation op;
+  op.function = call.op.function;
+  op.terms = call.op.terms;
+  op.terms.in_code = op.terms.out_code = rows.dtype.code;
+  op.terms.in_bits = op.terms.out_bits = rows.dtype.bits;
+  op.in = rows.in, op.out = rows.out;
+  const comm::blocks& in = back ? routes.received() : routes.given();
+  const comm::blocks& out = back ? routes.given() : routes.received();
+  for (int r = 0; r < routes.layout().ranks; ++r) {
+    op.in_blocks.push_back({in[at(r)].begin * rows.width, in[at(r)].count * rows.width});
+    op.out_blocks.push_back({out[at(r)].begin * rows.width, out[at(r)].count * rows.width});
+    op.out_count += out[at(r)].count * rows.width;
+  }
+  op.set_count(op.in_block(routes.layout().rank).count);
+  call.link.run(op, call.on);
+}
+
+template <class T>
+class sent_by_rank : row_mover<T> {
+ public:
+  sent_by_rank(const row_exchange& what, const served_call& call)
+      : row_mover<T>(what, call), call_(call) {}
+
+  void to_experts() const {
+    const std::int64_t given = routes_.given_rows(), got = routes_.received_rows();
+    T* packed = this->template take<T>(given * this->n_);
+    T* rows = this->template take<T>(got * this->n_);
+    const bool weighted = what_.weighted;
+    float* packed_weights = weighted ? this->template take<float>(given) : nullptr;
+    float* weights = weighted ? this->template take<float>(got) : nullptr;
+    float* products = this->take_products();
+    in_turn(this->on_, [&](core::execution& turn) { pack(turn, packed, packed_weights); });
+    exchange(routes_, call_, false, {what_.dtype, this->n_, packed, rows});
+    if (weighted) exchange(routes_, call_, false, {float32, 1, packed_weights, weights});
+    in_turn(this->on_, [&](core::execution& turn) { put(turn, rows, weights, products); });
+    if (products != nullptr) return_products(what_, call_, products);
+  }
+
+  void to_tokens() const {
+    T* packed = this->template take<T>(routes_.received_rows() * this->n_);
+    T* rows = this->template take<T>(routes_.given_rows() * this->n_);
+    in_turn(this->on_, [&](core::execution& turn) {
+      this->each_run(turn, [&](const expert_run& run, std::int64_t first, std::int64_t last) {
+        if (run.is_padding()) return;
+        this->copy_rows(this->from() + (run.row + first) * this->n_,
+                        packed + (run.received + first) * this->n_, last - first);
+      });
+    });
+    exchange(routes_, call_, true, {what_.dtype, this->n_, packed, rows});
+    in_turn(this->on_, [&](core::execution& turn) {
+      this->sum_rows(turn, {routes_.entries(), 0, routes_.tokens(), rows, nullptr});
+    });
+  }
+
+ private:
+  using row_mover<T>::what_;
+  using row_mover<T>::routes_;
+
+  void pack(core::execution& turn, T* packed, float* weights) const {
+    this->each_token(turn, 0, routes_.tokens(), [&](std::int64_t t, int) {
+      const row_routes::token_choices all = routes_.of_token(t);
+      for (std::int64_t j = 0; j < all.count; ++j) {
+        this->copy_rows(this->from() + t * this->n_, packed + all.entries[j] * this->n_, 1);
+        if (weights != nullptr) weights[all.entries[j]] = what_.weights[all.numbers[j]];
+      }
+    });
+  }
+
+  void put(core::execution& turn, const T* rows, const float* weights, float* products) const {
+    const ops::moe_token_kernels& kernels = token_kernels_of(turn);
+    this->each_run(turn, [&](const expert_run& run, std::int64_t first, std::int64_t last) {
+      if (run.is_padding()) return this->put_zeros(run, first, last);
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t at_rank = run.received + i;
+        this->put_row(kernels, run.row + i, rows + at_rank * this->n_,
+                      weights == nullptr ? 1 : weights[at_rank], products);
+      }
+    });
+  }
+
+  const served_call& call_;
+};
+
+}  // namespace
+
+void return_products(const row_exchange& what, const served_call& call, const float* products) {
+  const row_routes& routes = *what.routes;
+  float* packed = take_some<float>(call.scratch, routes.received_rows());
+  float* got = take_some<float>(call.scratch, routes.given_rows());
+  for (const expert_run& run : routes.runs())
+    if (!run.is_padding()) std::copy_n(products + run.row, run.count, packed + run.received);
+  exchange(routes, call, true, {float32, 1, packed, got});
+  std::fill_n(what.dweights, routes.tokens() * routes.layout().top_k, 0.0f);
+  for (std::int64_t i = 0; i < routes.given_rows(); ++i)
+    what.dweights[routes.order()[at(i)]] = got[i];
+}
+
+void move_by_blocks(const row_exchange& what, const served_call& call) {
+  ops::with_element_type(what.dtype, [&](auto element) {
+    const sent_by_rank<decltype(element)> mover(what, call);
+    if (what.direction == row_direction::to_experts)
+      mover.to_experts();
+    else
+      mover.to_tokens();
+  });
+}
+
+}  // namespace velo::sched
