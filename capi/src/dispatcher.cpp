@@ -15,7 +15,7 @@ using capi::stream_of;
 namespace {
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t desc_size = 56;
+constexpr std::uint32_t desc_size = 64;
 constexpr std::uint32_t info_size = 40;
 static_assert(sizeof(velo_dispatcher_desc) >= desc_size &&
               sizeof(velo_dispatcher_info) >= info_size);

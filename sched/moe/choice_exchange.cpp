@@ -1,6 +1,8 @@
 // The two calls, in the order of their groups.
 #include "sched/moe/choice_exchange.hpp"
 
+#include <utility>
+
 #include "sched/moe/submit.hpp"
 
 namespace velo::sched {
@@ -8,7 +10,8 @@ namespace {
 
 constexpr velo_dtype int64{VELO_DTYPE_INT, 64, 1}, int32{VELO_DTYPE_INT, 32, 1};
 
-// Ranks that move rows through the slots of a relay know the choices that rows belong to.
+// Ranks that move rows through the slots of a relay, or gather all tokens, know the choices that
+// rows belong to.
 void exchange_order(const char* function, row_routes& routes, comm::transport& link,
                     core::execution& on) {
   std::vector<std::int32_t> received(core::at(routes.received_rows()));
@@ -24,7 +27,7 @@ void exchange_order(const char* function, row_routes& routes, comm::transport& l
   op.out_count = routes.received_rows();
   op.set_count(op.in_block(link.rank()).count);
   link.run(op, on);
-  routes.map_choices(received.data());
+  routes.map_choices(std::move(received));
 }
 
 }  // namespace
@@ -47,12 +50,13 @@ comm::operation choice_exchange::request() const {
   op.terms.in_code = op.terms.out_code = int64.code;
   op.terms.in_bits = op.terms.out_bits = int64.bits;
   op.terms.count = numbers;
-  op.terms.require_same(
-      comm::mixed(rule.hash() + static_cast<std::uint64_t>(routes->layout().top_k)));
+  const expert_layout& of = routes->layout();
+  op.terms.require_same(comm::mixed(rule.hash() + static_cast<std::uint64_t>(of.top_k)) +
+                        comm::mixed(static_cast<std::uint64_t>(of.kind)));
   op.in = routes->own_counts();
   op.out = routes->all_counts();
   op.set_count(numbers);
-  op.out_count = numbers * routes->layout().ranks;
+  op.out_count = numbers * of.ranks;
   return op;
 }
 void choice_exchange::carry_out(const comm::group::ticket& place, core::execution& on) const {
@@ -65,7 +69,8 @@ void choice_exchange::carry_out(const comm::group::ticket& place, core::executio
     routes->sort();
     link.run(op, on);
     routes->complete();
-    if (link.size() > 1 && link.relay_slot_bytes() > 0 && !link.shows_tensors())
+    const bool gathers = routes->layout().kind == VELO_DISPATCH_ALL_GATHER;
+    if (link.size() > 1 && !link.shows_tensors() && (gathers || link.relay_slot_bytes() > 0))
       exchange_order(function, *routes, link, on);
   });
 }

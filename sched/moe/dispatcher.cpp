@@ -61,21 +61,25 @@ core::context& owner_of(velo_group among) {
   return core::use<comm::group>(among, "group").owner();
 }
 
+void require_choice(std::int64_t value, std::int64_t last, const char* field, const char* form) {
+  if (value < 0 || value > last)
+    fail(VELO_ERR_ARGUMENT, concat("desc.", field), form, number(value));
+}
+
 expert_layout layout_of(velo_group among, const velo_dispatcher_desc& desc) {
   const comm::group& of = core::use<comm::group>(among, "group");
   require_experts(desc, of.size());
-  return {of.size(), of.rank(), desc.experts, desc.top_k};
+  require_choice(desc.kind, VELO_DISPATCH_HIERARCHICAL, "kind", "VELO_DISPATCH_*");
+  if (desc.kind == VELO_DISPATCH_HIERARCHICAL)
+    fail(VELO_ERR_UNSUPPORTED, "desc.kind", "all_to_all, all_gather or all_to_all_sequence",
+         "hierarchical");
+  return {of.size(), of.rank(), desc.experts, desc.top_k, desc.kind};
 }
 
 // A field that has a value only with others.
 void require_unused(double value, const char* field, const char* form) {
   if (value != 0) fail(VELO_ERR_ARGUMENT, concat("desc.", field), form, core::text("%.17g", value));
 }
-void require_choice(std::int64_t value, std::int64_t last, const char* field, const char* form) {
-  if (value < 0 || value > last)
-    fail(VELO_ERR_ARGUMENT, concat("desc.", field), form, number(value));
-}
-
 void require_rows(const velo_dispatcher_desc& desc, std::int64_t least) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
   if (desc.capacity < least || desc.capacity > most)

@@ -1,4 +1,7 @@
-// Movements by all-to-all: rows are packed by expert before it, and put in their places after it.
+// Movements by collectives. By all-to-all rows are packed by expert before it, and put in their
+// places after it. By all-gather every rank gets the tokens of all, and copies the rows of its
+// experts out of them; rows come back by all-to-all, since sums of parts would have other bits for
+// other numbers of ranks.
 #include "sched/moe/row_mover.hpp"
 
 namespace velo::sched {
@@ -34,6 +37,24 @@ void exchange(const row_routes& routes, const served_call& call, bool back, cons
   call.link.run(op, call.on);
 }
 
+// What one token of each rank has, of all ranks: `width` elements a token.
+void gather(const row_routes& routes, const served_call& call, const sent_rows& of) {
+  comm::operation op;
+  op.function = call.op.function;
+  op.terms = call.op.terms;
+  op.terms.kind = comm::collective::all_gather;
+  op.terms.in_code = op.terms.out_code = of.dtype.code;
+  op.terms.in_bits = op.terms.out_bits = of.dtype.bits;
+  op.in = of.in, op.out = of.out;
+  for (int r = 0; r < routes.layout().ranks; ++r) {
+    const std::int64_t elements = routes.tokens_of(r) * of.width;
+    op.out_blocks.push_back({op.out_count, elements});
+    op.out_count += elements;
+  }
+  op.set_count(routes.tokens() * of.width);
+  call.link.run(op, call.on);
+}
+
 template <class T>
 class sent_by_rank : row_mover<T> {
  public:
@@ -52,6 +73,19 @@ class sent_by_rank : row_mover<T> {
     exchange(routes_, call_, false, {what_.dtype, this->n_, packed, rows});
     if (weighted) exchange(routes_, call_, false, {float32, 1, packed_weights, weights});
     in_turn(this->on_, [&](core::execution& turn) { put(turn, rows, weights, products); });
+    if (products != nullptr) return_products(what_, call_, products);
+  }
+
+  void gather_to_experts() const {
+    std::int64_t tokens = 0;
+    for (int r = 0; r < routes_.layout().ranks; ++r) tokens += routes_.tokens_of(r);
+    const std::int64_t top_k = routes_.layout().top_k;
+    T* all = this->template take<T>(tokens * this->n_);
+    float* weights = what_.weighted ? this->template take<float>(tokens * top_k) : nullptr;
+    float* products = this->take_products();
+    gather(routes_, call_, {what_.dtype, this->n_, this->from(), all});
+    if (weights != nullptr) gather(routes_, call_, {float32, top_k, what_.weights, weights});
+    in_turn(this->on_, [&](core::execution& turn) { put_gathered(turn, all, weights, products); });
     if (products != nullptr) return_products(what_, call_, products);
   }
 
@@ -97,6 +131,27 @@ class sent_by_rank : row_mover<T> {
     });
   }
 
+  void put_gathered(core::execution& turn, const T* tokens, const float* weights,
+                    float* products) const {
+    const ops::moe_token_kernels& kernels = token_kernels_of(turn);
+    const std::int64_t top_k = routes_.layout().top_k;
+    auto* first = take_some<std::int64_t>(turn.scratch, routes_.layout().ranks);  // token of a rank
+    std::int64_t begin = 0;
+    for (int r = 0; r < routes_.layout().ranks; ++r) {
+      first[r] = begin;
+      begin += routes_.tokens_of(r);
+    }
+    this->each_run(turn, [&](const expert_run& run, std::int64_t i, std::int64_t last) {
+      if (run.is_padding()) return this->put_zeros(run, i, last);
+      for (; i < last; ++i) {
+        const std::int64_t choice =
+            first[run.from] * top_k + routes_.received_choices()[at(run.received + i)];
+        this->put_row(kernels, run.row + i, tokens + choice / top_k * this->n_,
+                      weights == nullptr ? 1 : weights[choice], products);
+      }
+    });
+  }
+
   const served_call& call_;
 };
 
@@ -117,10 +172,12 @@ void return_products(const row_exchange& what, const served_call& call, const fl
 void move_by_blocks(const row_exchange& what, const served_call& call) {
   ops::with_element_type(what.dtype, [&](auto element) {
     const sent_by_rank<decltype(element)> mover(what, call);
-    if (what.direction == row_direction::to_experts)
-      mover.to_experts();
-    else
+    if (what.direction == row_direction::to_tokens)
       mover.to_tokens();
+    else if (what.routes->maps_choices() && what.routes->layout().kind == VELO_DISPATCH_ALL_GATHER)
+      mover.gather_to_experts();
+    else
+      mover.to_experts();
   });
 }
 

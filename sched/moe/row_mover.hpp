@@ -1,8 +1,9 @@
 // One movement of rows on one rank, over elements of one type: what the ways of moving share.
 //
-// Rows of experts are written by runs, and sums of tokens by tokens, in tasks of some 64 KB. The ways
-// are in place (row_exchange.cpp), through shared slots (row_relay.cpp) and by all-to-all
+// Rows of experts are written by runs, and sums of tokens by tokens, in tasks of some 64 KB. The
+// ways are in place (row_exchange.cpp), through shared slots (row_relay.cpp) and by collectives
 // (row_blocks.cpp). Invariant: each row and each sum is computed by the same kernel in every way.
+// Cost: that of its ways.
 #pragma once
 
 #include <algorithm>

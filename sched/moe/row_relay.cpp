@@ -4,9 +4,10 @@
 // To experts: a rank writes the tokens of a piece that others need, each once, with a list of the
 // rows that each rank makes of them; it makes its own rows meanwhile, and the others read theirs.
 // To tokens: a rank writes the rows of its experts for the other ranks' tokens of a piece, in the
-// order of tokens and choices, in which the ranks read them as they sum. Piece p has the tokens from
-// p P to before (p + 1) P of every rank, and P is the same on all ranks. Cost: a row that goes to
-// another rank is written and read once besides its tensors.
+// order of tokens and choices, in which the ranks read them as they sum. Piece p has the tokens
+// from p P to before (p + 1) P of every rank. Invariant: P is the same on all ranks, so a piece is
+// complete for its tokens. Cost: a row that goes to another rank is written and read once besides
+// its tensors.
 #include <utility>
 
 #include "core/round_up.hpp"
@@ -29,7 +30,7 @@ struct piece_row {
   float weight;
 };
 
-// The parts of a slot: for each rank where its list begins, and the end of the last; the lists; rows.
+// The parts of a slot: where the list of each rank begins, and the end of the last; lists; rows.
 struct piece_form {
   std::int64_t tokens;       // of each rank in a piece; below 1: a slot has no room for one
   std::int64_t lists, rows;  // offsets

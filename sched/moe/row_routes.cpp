@@ -1,6 +1,8 @@
 // The sort of choices, and the places that follow from the counts of all ranks.
 #include "sched/moe/row_routes.hpp"
 
+#include <utility>
+
 #include "core/failure.hpp"
 #include "core/index.hpp"
 
@@ -157,14 +159,15 @@ void row_routes::set_rows_at() {
   }
 }
 
-void row_routes::map_choices(const std::int32_t* received) {
+void row_routes::map_choices(std::vector<std::int32_t> received) {
+  received_choices_ = std::move(received);
   for (int rank = 0; rank < layout_.ranks; ++rank)
     rows_of_choices_.emplace_back(at(tokens_of(rank) * layout_.top_k), no_row);
   for (const expert_run& run : runs_) {
     if (run.is_padding()) continue;
     std::vector<std::int32_t>& rows = rows_of_choices_[at(run.from)];
     for (std::int64_t i = 0; i < run.count; ++i)
-      rows[at(received[run.received + i])] = static_cast<std::int32_t>(run.row + i);
+      rows[at(received_choices_[at(run.received + i)])] = static_cast<std::int32_t>(run.row + i);
   }
 }
 

@@ -2,12 +2,12 @@
 // of which rank this rank's experts get.
 //
 // read() takes this rank's choices, of which a capacity may then drop some; sort() orders the
-// others by expert (stable, so by token and choice within one). When the counts of all ranks are there,
-// complete() derives every place from them: own rows lie by expert, then rank; rows of a message
-// lie by expert. Rows that fill an expert up to its capacity lie behind those of the last rank, or,
-// where each rank has a capacity, behind its own. Invariant: all ranks have the same counts, so
-// places agree without another message. Cost: four passes over the choices, one over ranks x
-// experts, and 32 bytes a choice.
+// others by expert (stable, so by token and choice within one). When the counts of all ranks are
+// there, complete() derives every place from them: own rows lie by expert, then rank; rows of a
+// message lie by expert. Rows that fill an expert up to its capacity lie behind those of the last
+// rank, or, where each rank has a capacity, behind its own. Invariant: all ranks have the same
+// counts, so places agree without another message. Cost: four passes over the choices, one over
+// ranks x experts, and 32 bytes a choice; with map_choices() 4 bytes for each choice of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 #include "comm/operation/operation.hpp"
 #include "core/index.hpp"
+#include "velo/dispatcher.h"
 
 namespace velo::sched {
 
@@ -23,6 +24,7 @@ struct expert_layout {
   int ranks, rank;
   std::int64_t experts;
   std::int64_t top_k;
+  velo_dispatch_kind kind = VELO_DISPATCH_ALL_TO_ALL;
 
   std::int64_t each() const { return experts / ranks; }  // experts of a rank
   std::int64_t first(int of) const { return of * each(); }
@@ -87,7 +89,8 @@ class row_routes {
   // received: the order of each rank's choices of this rank's experts, as received() says. Then the
   // rows of a rank's choices, [tokens of the rank, top_k], are known.
   static constexpr std::int32_t no_row = -1;
-  void map_choices(const std::int32_t* received);
+  void map_choices(std::vector<std::int32_t> received);
+  const std::vector<std::int32_t>& received_choices() const { return received_choices_; }
   bool maps_choices() const { return !rows_of_choices_.empty(); }
   const std::int32_t* rows_of_choices(int rank) const {
     return rows_of_choices_[core::at(rank)].data();
@@ -136,6 +139,7 @@ class row_routes {
   std::vector<std::int32_t> choices_, order_, numbers_, entries_, rows_at_, ranks_at_;
   std::vector<std::int64_t> starts_;  // [tokens + 1], into the four lists above
   std::vector<expert_run> runs_;
+  std::vector<std::int32_t> received_choices_;
   std::vector<std::vector<std::int32_t>> rows_of_choices_;  // by rank
   comm::blocks given_, received_;
   std::int64_t rows_ = 0;

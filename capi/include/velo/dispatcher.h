@@ -31,8 +31,9 @@
  * the others, or, with capacity_by_rank, behind those of each rank. Dispatch and combine_backward
  * write these zeros; combine and dispatch_backward do not read them.
  *
- * Ranks that are threads of a process read the tensors of the others where they lie; other ranks
- * exchange a row for each choice (parallel.md, all_to_all; Megatron-LM's dispatcher).
+ * Ranks that are threads of a process read the tensors of the others where they lie; processes with
+ * shared memory move rows through shared slots. Other ranks send them as the kind says. All kinds
+ * have the same bits.
  */
 #ifndef VELO_DISPATCHER_H
 #define VELO_DISPATCHER_H
@@ -55,6 +56,16 @@ enum {
                             * and at most `tokens`, of the tokens that have a choice */
 };
 
+/* How rows go to ranks that do not share memory. They come back one for each choice. */
+typedef int32_t velo_dispatch_kind;
+enum {
+  VELO_DISPATCH_ALL_TO_ALL = 0,          /* one for each choice */
+  VELO_DISPATCH_ALL_GATHER = 1,          /* every token to every rank */
+  VELO_DISPATCH_ALL_TO_ALL_SEQUENCE = 2, /* one for each choice; tokens are cut by sequence
+                                          * parallelism, and the group has tp x ep ranks */
+  VELO_DISPATCH_HIERARCHICAL = 3         /* UNSUPPORTED so far */
+};
+
 /* The properties of a layer; all ranks give the same. */
 typedef struct velo_dispatcher_desc {
   uint32_t struct_size;
@@ -68,14 +79,17 @@ typedef struct velo_dispatcher_desc {
   int32_t pad;                      /* 1: each expert gets exactly the rows of its capacity */
   velo_group batch_group;           /* the ranks that have tokens of a micro-batch, those of the
                                      * dispatcher's group among them; NULL: these alone */
+  velo_dispatch_kind kind;          /* VELO_DISPATCH_* */
+  uint32_t reserved;
 } velo_dispatcher_desc;
 
 #define VELO_DISPATCHER_DESC_INIT \
-  { sizeof(velo_dispatcher_desc), 0, 0, VELO_CAPACITY_NONE, 0, 0, 0, 0, 0, NULL }
+  { sizeof(velo_dispatcher_desc), 0, 0, VELO_CAPACITY_NONE, 0, 0, 0, 0, 0, NULL, 0, 0 }
 
-/* Makes a dispatcher. group and desc.batch_group: must outlive its calls. desc: copied. dispatcher: receives the handle;
- * destroy it with velo_dispatcher_destroy. Makes no other rank wait. Thread class: any. Errors:
- * NULL, HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
+/* Makes a dispatcher. group and desc.batch_group: must outlive its calls. desc: copied. dispatcher:
+ * receives the handle; destroy it with velo_dispatcher_destroy. Makes no other rank wait. Thread
+ * class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (desc.kind, a field of
+ * newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_dispatcher_create(velo_group group, const velo_dispatcher_desc* desc,
                                             velo_dispatcher* dispatcher);
 
@@ -107,8 +121,8 @@ VELO_API velo_status velo_routing_create(velo_dispatcher dispatcher, velo_routin
 /* Destroys a routing; calls that are queued go on. NULL is ignored. Thread class: per-handle. */
 VELO_API void velo_routing_destroy(velo_routing routing);
 
-/* Takes the choices of a micro-batch, drops those beyond capacity, and exchanges the counts with the
- * other ranks; all ranks call it. choices: int32, compact, [tokens, top_k], each an expert, or
+/* Takes the choices of a micro-batch, drops those beyond capacity, and exchanges the counts with
+ * the other ranks; all ranks call it. choices: int32, compact, [tokens, top_k], each an expert, or
  * negative for a choice that takes no row: a token of padding, or a dropped choice (topk_router
  * gives -1 - expert). scores: float32, [tokens, top_k], where the largest scores are kept
  * (VELO_DROP_POLICY_PROBABILITY; of equal scores the first token; NaN counts as the lowest); NULL
@@ -124,10 +138,10 @@ VELO_API velo_status velo_routing_set(velo_routing routing, velo_stream stream,
                                       const velo_tensor* places);
 
 /* Waits until counts are known. counts: receives the rows of each of this rank's experts, rows of
- * padding among them, those of the first `capacity`; velo_grouped_matmul takes them as group_list_tensor; may be NULL. rows:
- * receives their sum; may be NULL. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT
- * (capacity), STATE (a routing that was not set, or whose velo_routing_set failed; a call from work
- * that others wait for). */
+ * padding among them, those of the first `capacity`; velo_grouped_matmul takes them as
+ * group_list_tensor; may be NULL. rows: receives their sum; may be NULL. Thread class: per-handle.
+ * Errors: NULL, HANDLE, ARGUMENT (capacity), STATE (a routing that was not set, or whose
+ * velo_routing_set failed; a call from work that others wait for). */
 VELO_API velo_status velo_routing_get_rows(velo_routing routing, int64_t* counts, int64_t capacity,
                                            int64_t* rows);
 

@@ -300,6 +300,10 @@ VELO_BUCKETS_REDUCE_SCATTER = 1
 VELO_CAPACITY_NONE = 0
 VELO_CAPACITY_ROWS = 1
 VELO_CAPACITY_FACTOR = 2
+VELO_DISPATCH_ALL_TO_ALL = 0
+VELO_DISPATCH_ALL_GATHER = 1
+VELO_DISPATCH_ALL_TO_ALL_SEQUENCE = 2
+VELO_DISPATCH_HIERARCHICAL = 3
 VELO_EXECUTOR_TENSORS = 16
 VELO_LINK_WAITS = 1
 VELO_EXECUTOR_RECORD = 1
@@ -1922,8 +1926,10 @@ velo_dispatcher_desc._fields_ = [
     ("capacity_by_rank", c_int32),
     ("pad", c_int32),
     ("batch_group", velo_group),
+    ("kind", c_int32),
+    ("reserved", c_uint32),
 ]
-velo_dispatcher_desc._numbers_ = ("capacity_rule",)
+velo_dispatcher_desc._numbers_ = ("capacity_rule", "kind")
 velo_dispatcher_info._fields_ = [
     ("struct_size", c_uint32),
     ("top_k", c_int32),

@@ -1,5 +1,5 @@
-// Rows between processes: in pieces through shared slots, by all-to-all where a slot has no room for
-// a token, both with the bits of one rank; a process that is killed, and calls that differ.
+// Rows between processes: in pieces through shared slots, by all-to-all where a slot has no room
+// for a token, both with the bits of one rank; a process that is killed, and calls that differ.
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -69,8 +69,7 @@ namespace {
 // Which movement of a pass is called for ever.
 enum class movement { dispatch, combine, combine_backward, dispatch_backward };
 
-// 32 rows of 3000 elements from each rank to the experts of the next. width: differs where a call is
-// to differ.
+// 32 rows of so many elements from each rank to the experts of the next.
 struct endless_calls {
   explicit endless_calls(const rank_of_group& me, std::int64_t width) : columns(width) {
     for (int t = 0; t < 32; ++t) chosen[at(t)] = (me.rank + 1) % me.size;

@@ -54,8 +54,10 @@ micro_batch batch_of(int workload, int step, int ranks) {
 }
 
 // The layers that a workload runs in: without and with a capacity.
-velo_dispatcher_desc layer_of(const micro_batch& of, bool limited) {
+velo_dispatcher_desc layer_of(const micro_batch& of, bool limited,
+                              velo_dispatch_kind kind = VELO_DISPATCH_ALL_TO_ALL) {
   velo_dispatcher_desc desc = desc_of(of);
+  desc.kind = kind;
   if (!limited) return desc;
   desc.capacity_rule = VELO_CAPACITY_FACTOR, desc.capacity_factor = 1.25;
   desc.pad = 1;
@@ -82,13 +84,14 @@ std::deque<pass_results> steps_alone(int workload, int ranks, bool limited,
 // The steps of a workload on a rank of several; wrong: receives the steps with other bits.
 velo_status run_steps(int workload, bool limited, const rank_of_group& me,
                       const std::deque<pass_results>& alone, std::int64_t& wrong) {
-  const open_layer layer(me.group, layer_of(batch_of(workload, 0, me.size), limited));
+  const velo_dispatch_kind kind = workload % 3;  // of all kinds
+  const open_layer layer(me.group, layer_of(batch_of(workload, 0, me.size), limited, kind));
   for (int step = 0; step < steps; ++step) {
     const micro_batch of = batch_of(workload, step, me.size);
     const pass_inputs in(of);
     pass_results into(of);
     rank_pass pass(of, in, me);
-    const velo_status done = pass.run_in(layer, me.stream, layer_of(of, limited), into);
+    const velo_status done = pass.run_in(layer, me.stream, layer_of(of, limited, kind), into);
     if (done != VELO_OK) return done;
     wrong += !pass.agrees(alone[at(step)]);
   }
