@@ -62,7 +62,7 @@ void shown_rows<T>::run(comm::operation& op) {
   op.set_count(1);
   const auto relay = this->link_.begin_relay(op, this->on_);
   auto* ranks = this->template take<shown>(layout_.ranks);
-  auto** matrices = this->template take<const T*>(layout_.ranks);
+  const T** matrices = this->take_matrices(this->scratch_);
   // Everything that a rank shows is complete when it posts a piece.
   const auto with_all = [&](auto&& body) {
     relay->wait_slot();

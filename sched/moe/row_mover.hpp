@@ -71,6 +71,10 @@ class row_mover {
   E* take(std::int64_t count) const {
     return take_some<E>(scratch_, count);
   }
+  // Room for a matrix of each rank.
+  const T** take_matrices(core::arena& scratch) const {
+    return static_cast<const T**>(scratch.take(core::at(layout_.ranks) * sizeof(void*)));
+  }
   // Room for the products that are gradients of weights, by row; nullptr where none are wanted.
   float* take_products() const {
     return what_.differentiates() ? take<float>(routes_.rows()) : nullptr;

@@ -226,7 +226,7 @@ class relayed_rows : row_mover<T> {
 
   void sum_piece(core::execution& turn, std::int64_t piece, const comm::relay& relay) const {
     const token_range range = tokens_in(piece, layout_.rank);
-    auto** matrices = take_some<const T*>(turn.scratch, layout_.ranks);
+    const T** matrices = this->take_matrices(turn.scratch);
     for (int rank = 0; rank < layout_.ranks; ++rank) {
       const char* slot = relay.piece(rank);
       matrices[rank] = is_own(rank)
