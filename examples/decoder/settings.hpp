@@ -24,12 +24,22 @@ struct model_settings {
   // attends to those of the layer before it, which has: of two neighbors F >= 2 divides at most one
   // number. 0: each layer has its own.
   std::int64_t kv_share = 0;
-  bool tied = false;  // the head uses the embedding's weights
+  // Experts of each layer, in place of its feed-forward block; 0: none. A token goes to those that
+  // the router chooses for it.
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 2;
+  std::int64_t expert_inner = 0;   // width inside an expert; 0: inner
+  std::string router = "softmax";  // the scores by which experts are chosen and weighted
+  bool router_normalize = true;    // the weights of a token's experts sum to 1
+  double balance_loss = 0.01;      // coefficient of each layer's balance loss
+  bool tied = false;               // the head uses the embedding's weights
   double rope_theta = 10000;
   double norm_epsilon = 1e-5;
   std::string dtype = "bf16";  // of weights and activations
 
   std::int64_t head_dim() const { return hidden / heads; }
+  bool has_experts() const { return experts > 0; }
+  std::int64_t expert_width() const { return expert_inner > 0 ? expert_inner : inner; }
   // How many of `ranks` that cut the heads have the same head of keys and values.
   std::int64_t ranks_of_key(std::int64_t ranks) const {
     return std::max<std::int64_t>(1, ranks / kv_heads);
@@ -103,7 +113,8 @@ struct parallel_settings {
   std::string cp_kv_cache = "none";  // cache of keys and values: none, half or full
   std::int64_t cp_kv_interval = 0;   // layers without that cache between two with it
   bool cp_kv_gather = false;         // ranks that exchange heads get all heads of keys
-  std::int64_t pp = 1;               // ranks that the layers are dealt out to
+  std::int64_t ep = 1;  // ranks that a layer's experts are dealt out to, of tp * cp * copies
+  std::int64_t pp = 1;  // ranks that the layers are dealt out to
   std::string pipeline = "1f1b";     // the kind of schedule
   std::string stage_layers;          // layers of each stage, "0,1,1,3"; empty: evenly
   std::string noop_layers;           // places of this division that hold no layer: "0,7"

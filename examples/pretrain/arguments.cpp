@@ -94,8 +94,9 @@ void take_llama(const std::string& path, arguments& into, configuration& saved) 
 }
 
 // Refuses settings that are not those of what is loaded. Weights of a folder of transformers are
-// read as either dtype.
+// read as either dtype. The coefficient of the balance loss is a new run's own.
 void require_saved(const arguments& with, configuration& saved) {
+  if (!with.resume) saved.values.model.balance_loss = with.config.values.model.balance_loss;
   if (with.llama) {
     saved.values.model.dtype = with.config.values.model.dtype;
     with.config.require_same(saved, "model", with.llama->config_name());

@@ -62,6 +62,7 @@ void say_ranks(console& to, const settings& values, const member& rank) {
   if (p.cp > 1)
     to.say("       windows cut over %lld ranks: %s", static_cast<long long>(p.cp),
            p.cp_algorithm.c_str());
+  if (p.ep > 1) to.say("       experts dealt out to %lld ranks", static_cast<long long>(p.ep));
   if (p.pp > 1) to.say("       layers cut over %d ranks: %s", rank.stages(), p.pipeline.c_str());
   if (p.sequence_splits > 1)
     to.say("       windows cut into %lld splits", static_cast<long long>(p.sequence_splits));
@@ -118,7 +119,10 @@ void introduce(console& to, const settings& values, const corpus& text, const tr
   const model_settings& m = values.model;
   to.say("model  %s in %s: %lld layers, hidden %lld, inner %lld,", parameters_of(of).c_str(),
          m.dtype.c_str(), static_cast<long long>(m.layers), static_cast<long long>(m.hidden),
-         static_cast<long long>(m.inner));
+         static_cast<long long>(m.has_experts() ? m.expert_width() : m.inner));
+  if (m.has_experts())
+    to.say("       %lld experts, %lld for each token", static_cast<long long>(m.experts),
+           static_cast<long long>(m.experts_per_token));
   to.say("       %lld query heads, %lld for keys and values, %s head",
          static_cast<long long>(m.heads), static_cast<long long>(m.kv_heads),
          m.tied ? "tied" : "untied");

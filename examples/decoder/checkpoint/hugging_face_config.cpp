@@ -1,4 +1,6 @@
-// config.json: the model's shape under the keys of transformers' LlamaConfig.
+// config.json: the model's shape under the keys of transformers' LlamaConfig, or of MixtralConfig.
+//
+// A router that is not Mixtral's has a type of its own, which transformers refuses.
 //
 // A model with kv_share has a type of its own, since a Llama would draw the missing weights at
 // random. The factor has the key that
@@ -12,17 +14,48 @@
 #include "examples/decoder/files/json_memory.hpp"
 
 namespace decoder {
+namespace {
+
+struct model_type {
+  const char *architecture, *name;
+};
+
+bool has_mixtrals_router(const model_settings& m) {
+  return m.router == "softmax" && m.router_normalize;
+}
+
+model_type type_of_config(const model_settings& m) {
+  if (m.kv_share > 0) return {"LlamaClaForCausalLM", "llama_cla"};
+  if (!m.has_experts()) return {"LlamaForCausalLM", "llama"};
+  if (has_mixtrals_router(m)) return {"MixtralForCausalLM", "mixtral"};
+  return {"MixtralRouterForCausalLM", "mixtral_router"};
+}
+
+// transformers' balance loss is another one, over all layers together; it is off by default.
+void set_experts(json_t* root, const model_settings& m) {
+  const auto set = [&](const char* key, json_t* value) { json_object_set_new(root, key, value); };
+  set("num_local_experts", json_integer(m.experts));
+  set("num_experts_per_tok", json_integer(m.experts_per_token));
+  set("output_router_logits", json_false());
+  set("router_jitter_noise", json_real(0));
+  if (has_mixtrals_router(m)) return;
+  set("scoring_func", json_string(m.router.c_str()));
+  set("norm_topk_prob", json_boolean(m.router_normalize));
+}
+
+}  // namespace
 
 std::string hugging_face_config(const model_settings& m, std::int64_t sequence) {
   json_t* root = json_object();
   const auto set = [&](const char* key, json_t* value) { json_object_set_new(root, key, value); };
   const bool shares = m.kv_share > 0;
-  set("architectures", json_pack("[s]", shares ? "LlamaClaForCausalLM" : "LlamaForCausalLM"));
-  set("model_type", json_string(shares ? "llama_cla" : "llama"));
+  const model_type type = type_of_config(m);
+  set("architectures", json_pack("[s]", type.architecture));
+  set("model_type", json_string(type.name));
   set("torch_dtype", json_string(m.dtype == "bf16" ? "bfloat16" : "float32"));
   set("vocab_size", json_integer(m.vocab));
   set("hidden_size", json_integer(m.hidden));
-  set("intermediate_size", json_integer(m.inner));
+  set("intermediate_size", json_integer(m.has_experts() ? m.expert_width() : m.inner));
   set("num_hidden_layers", json_integer(m.layers));
   set("num_attention_heads", json_integer(m.heads));
   set("num_key_value_heads", json_integer(m.kv_heads));
@@ -31,13 +64,16 @@ std::string hugging_face_config(const model_settings& m, std::int64_t sequence) 
     set("use_cla", json_true());
     set("cla_share_factor", json_integer(m.kv_share));
   }
+  if (m.has_experts()) set_experts(root, m);
   set("hidden_act", json_string("silu"));
   set("max_position_embeddings", json_integer(sequence));
   set("rms_norm_eps", json_real(m.norm_epsilon));
   set("rope_theta", json_real(m.rope_theta));
   set("tie_word_embeddings", json_boolean(m.tied));
-  set("attention_bias", json_false());
-  set("mlp_bias", json_false());
+  if (!m.has_experts()) {
+    set("attention_bias", json_false());
+    set("mlp_bias", json_false());
+  }
   set("attention_dropout", json_real(0));
   set("initializer_range", json_real(0.02));
   set("use_cache", json_true());

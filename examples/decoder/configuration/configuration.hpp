@@ -37,8 +37,8 @@ class configuration {
   void read_file(const std::string& path);
   void read_text(const std::string& text, const std::string& name, const char* member = nullptr);
   void set(const std::string& flag, const std::string& text);
-  // The section "model" from the text of transformers' config.json of a Llama. Refuses a model that
-  // this decoder does not have.
+  // The section "model" from the text of transformers' config.json of a Llama or a Mixtral. Refuses
+  // a model that this decoder does not have.
   void read_llama(const std::string& text, const std::string& name);
   void adopt(const configuration& other, const std::string& section);
 
@@ -114,6 +114,10 @@ class configuration {
   void check_two_dimensions() const;
   void check_context_parallel() const;
   void check_keys() const;
+  void check_experts() const;
+  void check_expert_layout() const;
+  void check_expert_ranks() const;
+  void require_expert_fit(std::int64_t ranks) const;
   void check_stages() const;
   void check_sequence_splits() const;
   void check_shared_splits() const;

@@ -57,6 +57,7 @@ void configuration::check() {
   check_memory();
   check_profile();
   check_narrow();
+  check_experts();
   check_parallel();
   if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
     refuse("transport", "must be auto, local or shm");
@@ -104,6 +105,7 @@ void configuration::require_fit(std::int64_t ranks) const {
                     " ranks, which must divide" + those;
     refuse(name, why.c_str());
   }
+  require_expert_fit(ranks);
   const std::int64_t copies = ranks / of_copy;
   const std::string those = std::to_string(copies) + (copies == ranks ? " ranks" : " copies");
   if (values.data.batch % copies != 0)

@@ -1,8 +1,10 @@
-// The settings of the section "model" from the config.json that transformers writes for a Llama.
+// The settings of the section "model" from the config.json that transformers writes for a Llama or
+// a Mixtral.
 //
 // Fields that this decoder has are settings of other names; fields that it does not have must be
-// absent or say so. A field that is missing has LlamaConfig's default, where that does not depend
-// on the size of the model. Refusals name the file, line and column, and the field.
+// absent or say so. A field that is missing has the default of LlamaConfig or MixtralConfig, where
+// that does not depend on the size of the model. Refusals name the file, line and column, and the
+// field.
 #include <jansson.h>
 
 #include <cstdlib>
@@ -29,9 +31,18 @@ struct fixed_field {
   const char *key, *accepted, *has;
 };
 
-constexpr fixed_field fixed_fields[] = {
-    {"model_type", R"(["llama"])", R"("llama")"},
+constexpr fixed_field llama_fixed[] = {
+    {"model_type", R"(["llama"])", R"("llama" and "mixtral")"},
     {"architectures", R"([null, ["LlamaForCausalLM"]])", R"(["LlamaForCausalLM"])"},
+};
+
+constexpr fixed_field mixtral_fixed[] = {
+    {"architectures", R"([null, ["MixtralForCausalLM"]])", R"(["MixtralForCausalLM"])"},
+    {"sliding_window", "[null]", "null"},
+    {"router_jitter_noise", "[null, 0, 0.0]", "0"},
+};
+
+constexpr fixed_field fixed_fields[] = {
     {"hidden_act", R"([null, "silu", "swish"])", R"("silu")"},
     {"attention_bias", "[null, false]", "false"},
     {"mlp_bias", "[null, false]", "false"},
@@ -54,13 +65,22 @@ struct named_field {
 constexpr named_field model_fields[] = {
     {"hidden_size", "hidden", nullptr},        {"num_hidden_layers", "layers", nullptr},
     {"num_attention_heads", "heads", nullptr}, {"intermediate_size", "inner", nullptr},
-    {"vocab_size", "vocab", nullptr},          {"rms_norm_eps", "norm_epsilon", "1e-6"},
-    {"tie_word_embeddings", "tied", "false"},
+    {"vocab_size", "vocab", nullptr},          {"tie_word_embeddings", "tied", "false"},
 };
 
-class llama_fields {
+constexpr named_field llama_named[] = {
+    {"rms_norm_eps", "norm_epsilon", "1e-6"},
+};
+
+constexpr named_field mixtral_named[] = {
+    {"rms_norm_eps", "norm_epsilon", "1e-5"},
+    {"num_local_experts", "experts", "8"},
+    {"num_experts_per_tok", "experts_per_token", "2"},
+};
+
+class config_fields {
  public:
-  llama_fields(const std::string& text, std::string name)
+  config_fields(const std::string& text, std::string name)
       : name_(std::move(name)), root_(parsed(text, error_)) {
     if (!root_) fail("%s:%d:%d: %s", name_.c_str(), error_.line, error_.column, error_.text);
     if (!json_is_object(root_.get())) fail("%s: must hold an object", name_.c_str());
@@ -143,8 +163,13 @@ class llama_fields {
 }  // namespace
 
 void configuration::read_llama(const std::string& text, const std::string& name) {
-  const llama_fields fields(text, name);
-  for (const fixed_field& each : fixed_fields) fields.require_fixed(each);
+  const config_fields fields(text, name);
+  const bool is_mixtral = fields.shown("model_type") == R"("mixtral")";
+  const auto require = [&](const auto& all) {
+    for (const fixed_field& each : all) fields.require_fixed(each);
+  };
+  is_mixtral ? require(mixtral_fixed) : require(llama_fixed);
+  require(fixed_fields);
   for (const char* rope : {"rope_scaling", "rope_parameters"}) fields.require_plain_rope(rope);
 
   const auto take_field = [&](const std::string& path, const char* setting,
@@ -154,14 +179,18 @@ void configuration::read_llama(const std::string& text, const std::string& name)
     json_t* const found = fields.at(path);
     take(*find(setting), found ? found : standard.get(), fields.origin(path));
   };
-  for (const named_field& each : model_fields) {
-    if (!each.otherwise && !fields.at(each.key))
-      fail("%s is missing", fields.origin(each.key).c_str());
-    take_field(each.key, each.setting, each.otherwise ? each.otherwise : "");
-  }
+  const auto take_all = [&](const auto& all) {
+    for (const named_field& each : all) {
+      if (!each.otherwise && !fields.at(each.key))
+        fail("%s is missing", fields.origin(each.key).c_str());
+      take_field(each.key, each.setting, each.otherwise ? each.otherwise : "");
+    }
+  };
+  take_all(model_fields);
+  is_mixtral ? take_all(mixtral_named) : take_all(llama_named);
   const model_settings& m = values.model;
-  take_field("num_key_value_heads", "kv_heads", std::to_string(m.heads));
-  take_field(fields.rope_base(), "rope_theta", "10000.0");
+  take_field("num_key_value_heads", "kv_heads", is_mixtral ? "8" : std::to_string(m.heads));
+  take_field(fields.rope_base(), "rope_theta", is_mixtral ? "1000000.0" : "10000.0");
   json_t* const width = fields.at("head_dim");
   if (width && (m.hidden % m.heads != 0 || json_integer_value(width) != m.head_dim()))
     fields.refuse("head_dim", "hidden_size / num_attention_heads, here " +

@@ -46,6 +46,23 @@ void configuration::add_model() {
       "them; 0, or 2 and more; 0: each layer has its own",
       0, 1024);
   add("model", "inner", &m.inner, "width inside the feed-forward block", 1, 1048576);
+  add("model", "experts", &m.experts,
+      "experts of each layer in place of its feed-forward block, of which a router chooses some "
+      "for "
+      "each token; 0: none",
+      0, 65536);
+  add("model", "experts_per_token", &m.experts_per_token, "experts that a token goes to", 1, 65536);
+  add("model", "expert_inner", &m.expert_inner, "width inside an expert; 0: inner", 0, 1048576);
+  add("model", "router", &m.router,
+      "scores of a token's experts, of which the largest are chosen: softmax (over all experts) or "
+      "sigmoid (of each)");
+  add("model", "router_normalize", &m.router_normalize,
+      "true: the chosen scores, by which the experts' outputs are weighted, are divided by their "
+      "sum");
+  add("model", "balance_loss", &m.balance_loss,
+      "coefficient of the balance loss of each layer, E sum of f p over its E experts: f is an "
+      "expert's share of the choices of a micro-batch, p the mean of its scores",
+      0, 1e3);
   add("model", "vocab", &m.vocab, "symbols: 256 bytes, 3 specials, padding",
       static_cast<double>(vocabulary_size), 1048576);
   add("model", "tied", &m.tied, "true: the head uses the embedding's weights");
@@ -170,6 +187,11 @@ void configuration::add_parallel() {
   add("parallel", "cp_kv_gather", &p.cp_kv_gather,
       "true: ranks that exchange heads get all heads of keys and values, as an all-gather gives "
       "them; false: those that their query heads need");
+  add("parallel", "ep", &p.ep,
+      "ranks that the experts of a layer are dealt out to, each with as many; a divisor of the "
+      "ranks "
+      "that share a stage, tp and cp and copies together",
+      1, 1024);
   add("parallel", "pp", &p.pp,
       "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
       "copies of these",

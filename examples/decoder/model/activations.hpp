@@ -12,6 +12,7 @@
 
 #include "examples/decoder/data/sequence_split.hpp"
 #include "examples/decoder/memory/run_memory.hpp"
+#include "examples/decoder/model/experts/expert_activations.hpp"
 #include "examples/decoder/model/layer_modules.hpp"
 #include "examples/decoder/model/rotary_table.hpp"
 #include "examples/decoder/parallel/model_parallel.hpp"
@@ -73,6 +74,7 @@ struct pass {
   batch_shape batch, room;
   const packed_documents* documents;  // nullptr: each sequence is one
   const sequence_split* split;        // nullptr: whole sequences
+  double scale = 1;                   // of the micro-batch's gradient, in a backward pass
 
   const sequence_share& share() const {
     return documents ? documents->share : parallel.context.of_window();
@@ -109,6 +111,7 @@ struct layer_activations {
   buffer feed_forward_input;  // [rows, hidden]; normed
   buffer gates;  // [tokens, 2 inner]; the backward pass overwrites it with its gradient
   buffer gated;  // [tokens, inner]
+  expert_activations expert;  // of a layer with experts, whose rows the two above then have
   // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
   buffer output_gradient, middle_gradient;  // [rows, hidden]
   buffer projected_gradient;                // [tokens, qkv]
@@ -138,13 +141,16 @@ struct layer_activations {
            {&attention_input, &projected, &attended, &kept_keys, &softmax_max, &softmax_sum})
         f(*one);
     if (which.has(layer_modules::post_attention_norm)) f(middle), f(feed_forward_rstd);
-    if (which.has(layer_modules::mlp)) f(feed_forward_input), f(gates), f(gated);
+    if (which.has(layer_modules::mlp))
+      for (buffer* one : {&feed_forward_input, &gates, &gated, &expert.input, &expert.output})
+        f(*one);
   }
   // Calls f(buffer) for each that deferred weight gradients may read.
   template <class F>
   void each_deferred(F&& f) {
     each_kept(f);
     f(output_gradient), f(middle_gradient), f(projected_gradient);
+    f(expert.logits_gradient), f(expert.output_gradient);
   }
 };
 

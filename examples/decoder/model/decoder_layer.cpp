@@ -15,7 +15,7 @@ std::int64_t float_bytes(std::int64_t count) {
 
 decoder_layer::decoder_layer(const velo::context& context, const weights& from,
                              const model_settings& m, const layer_layout& at, bool training,
-                             layer_keys keys)
+                             layer_keys keys, const expert_parallel& experts)
     : model_(m),
       part_(from.layout().widths),
       type_(dtype_of(from.type())),
@@ -24,10 +24,14 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
       projected_(owns_keys_ ? part_.qkv() : part_.attended()),
       qkv_(context, from, at.qkv, projected_, part_.hidden, training),
       out_(context, from, at.out, part_.hidden, part_.attended(), training),
-      gate_up_(context, from, at.gate_up, 2 * part_.inner, part_.hidden, training),
-      down_(context, from, at.down, part_.hidden, part_.inner, training),
       attention_gain_(from.weight(at.attention_norm, {part_.hidden})),
       feed_forward_gain_(from.weight(at.feed_forward_norm, {part_.hidden})) {
+  if (m.has_experts()) {
+    experts_.emplace(context, from, m, at, experts, training);
+  } else {
+    gate_up_.emplace(context, from, at.gate_up, 2 * part_.inner, part_.hidden, training);
+    down_.emplace(context, from, at.down, part_.hidden, part_.inner, training);
+  }
   if (!training) return;
   attention_gain_gradient_ = from.gradient(at.attention_norm, {part_.hidden});
   feed_forward_gain_gradient_ = from.gradient(at.feed_forward_norm, {part_.hidden});
@@ -36,7 +40,9 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
 }
 
 void decoder_layer::refresh(const velo::stream_ref& stream) {
-  for (linear* each : {&qkv_, &out_, &gate_up_, &down_}) each->refresh(stream);
+  for (linear* each : {&qkv_, &out_}) each->refresh(stream);
+  if (experts_) return experts_->refresh(stream);
+  for (auto* each : {&gate_up_, &down_}) (*each)->refresh(stream);
 }
 
 std::int64_t decoder_layer::stream_bytes(const pass& now) const {
@@ -114,7 +120,10 @@ void decoder_layer::forward(const pass& now, const buffer& input, layer_activati
                             buffer& output) const {
   make_feed_forward(now, input, kept);
   const buffer branch = workspace(now, stream_bytes(now));
-  return_to_stream(now, down_, tokens(now, kept.gated, part_.inner), stream(now, branch));
+  if (experts_)
+    experts_->combine(now, kept, stream(now, branch));
+  else
+    return_to_stream(now, *down_, tokens(now, kept.gated, part_.inner), stream(now, branch));
   now.memory.make(output, stream_bytes(now), [&] {
     velo::add(
         now.stream,
@@ -132,7 +141,9 @@ void decoder_layer::recompute(layer_activations& kept, const layer_recompute& wh
       each->recompute();
   if (what.has(VELO_RECOMPUTE_ACTIVATION)) kept.gated.recompute();
   if (what.has(VELO_RECOMPUTE_FEED_FORWARD))
-    for (buffer* each : {&kept.feed_forward_input, &kept.gates, &kept.gated}) each->recompute();
+    for (buffer* each : {&kept.feed_forward_input, &kept.gates, &kept.gated, &kept.expert.input,
+                         &kept.expert.output})
+      each->recompute();
   if (what.has(VELO_RECOMPUTE_NORM))
     for (buffer* each : {&kept.attention_input, &kept.feed_forward_input}) each->recompute();
 }
@@ -251,9 +262,10 @@ void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
   }
   if (!kept.feed_forward_input)
     norm(now, kept.middle, feed_forward_gain_, kept.feed_forward_input, kept.feed_forward_rstd);
+  if (experts_) return experts_->make(now, kept);
   if (!kept.gates)
     now.memory.make(kept.gates, bytes(now, 2 * inner), [&] {
-      project(now, gate_up_, stream(now, kept.feed_forward_input),
+      project(now, *gate_up_, stream(now, kept.feed_forward_input),
               tokens(now, kept.gates, 2 * inner));
     });
   if (!kept.gated)

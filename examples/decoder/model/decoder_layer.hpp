@@ -8,7 +8,8 @@
 // forward pass runs where its output is missing: so a layer whose activations were partly released
 // recomputes those, and nothing else, in its backward pass. The sum over tensor ranks that ends a
 // layer is not needed there, and is not repeated. The one behind attention leads to `middle`, and
-// is not repeated where `middle` was saved (recompute_communication_level 2).
+// is not repeated where `middle` was saved (recompute_communication_level 2). With experts
+// (experts/expert_block.hpp) these stand in place of the feed-forward block.
 //
 // With kv_share some layers project queries alone and attend to the keys and values of the layer
 // before, their owner. They take these rotated: all layers rotate the same positions by the same
@@ -18,7 +19,10 @@
 // projection.
 #pragma once
 
+#include <optional>
+
 #include "examples/decoder/model/activations.hpp"
+#include "examples/decoder/model/experts/expert_block.hpp"
 #include "examples/decoder/model/linear.hpp"
 #include "examples/decoder/model/recompute.hpp"
 #include "examples/decoder/model/rotary_table.hpp"
@@ -29,9 +33,11 @@ class split_tensors;
 
 class decoder_layer {
  public:
-  // keys: which of other ranks' keys attention keeps for the gradient.
+  // keys: which of other ranks' keys attention keeps for the gradient. experts: must outlive the
+  // layer.
   decoder_layer(const velo::context& context, const weights& from, const model_settings& model,
-                const layer_layout& at, bool training, layer_keys keys);
+                const layer_layout& at, bool training, layer_keys keys,
+                const expert_parallel& experts);
 
   void refresh(const velo::stream_ref& stream);
 
@@ -126,6 +132,9 @@ class decoder_layer {
   void feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
                              const velo::tensor_view& branch, layer_activations& kept,
                              bool deferred) const;
+  void gating_backward(const pass& now, const velo::tensor_view& gradient,
+                       const velo::tensor_view& branch, layer_activations& kept,
+                       bool deferred) const;
   void add_branch(const pass& now, buffer& gradient, const velo::tensor_view& branch,
                   buffer* former) const;
 
@@ -153,7 +162,9 @@ class decoder_layer {
   layer_keys keys_;
   bool owns_keys_;
   std::int64_t projected_;  // width of the projection: of queries, keys and values, or of queries
-  linear qkv_, out_, gate_up_, down_;
+  linear qkv_, out_;
+  std::optional<linear> gate_up_, down_;
+  std::optional<expert_block> experts_;  // in place of these two
   velo::tensor_view attention_gain_, feed_forward_gain_;
   velo::tensor_view attention_gain_gradient_, feed_forward_gain_gradient_, keys_gradient_;
 };

@@ -65,6 +65,11 @@ void linear::input_gradient(const velo::stream_ref& stream, const velo::tensor_v
   velo::matmul(stream, velo::matmul_args().a(dy).packed(backward_).c(dx));
 }
 
+void linear::add_input_gradient(const velo::stream_ref& stream, const velo::tensor_view& dy,
+                                const velo::tensor_view& dx) const {
+  velo::matmul(stream, velo::matmul_args().a(dy).packed(backward_).c(dx).accumulate(true));
+}
+
 void linear::weight_gradient(const velo::stream_ref& stream, const velo::tensor_view& x,
                              const velo::tensor_view& dy) const {
   if (gradient_.type().bits == 32) {

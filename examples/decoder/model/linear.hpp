@@ -30,6 +30,8 @@ class linear {
                const velo::tensor_view& y) const;
   void input_gradient(const velo::stream_ref& stream, const velo::tensor_view& dy,
                       const velo::tensor_view& dx) const;  // dx = dy W
+  void add_input_gradient(const velo::stream_ref& stream, const velo::tensor_view& dy,
+                          const velo::tensor_view& dx) const;  // dx += dy W
   void weight_gradient(const velo::stream_ref& stream, const velo::tensor_view& x,
                        const velo::tensor_view& dy) const;  // dW += dy^T x
 

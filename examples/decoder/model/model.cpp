@@ -33,7 +33,7 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
   const weight_layout& at = weights.layout();
   for (std::size_t i = part.first; i < part.last; ++i)
     layers_.emplace_back(context, weights, settings, at.layers[i], training,
-                         parallel_->context.keys_of(i));
+                         parallel_->context.keys_of(i), parallel_->experts);
   const velo::sizes table = {part_.vocab, part_.hidden};
   if (begins_) embedding_ = weights.weight(at.embedding, table);
   if (ends_) {

@@ -17,7 +17,8 @@ void model::backward(const velo::stream_ref& stream, activations& of, double sca
 
 buffer model::backward_stage(const velo::stream_ref& stream, activations& of, double scale,
                              buffer gradient, bool deferred) {
-  const pass now = begin(stream, of);
+  pass now = begin(stream, of);
+  now.scale = scale;
   if (ends_) gradient = head_backward(now, of, scale, deferred);
   for (std::size_t i = depth_; i-- > 0;) layer_backward(now, of, i, gradient, deferred);
   if (!begins_) return handed_on(now, std::move(gradient), depth_ > 0 || ends_);

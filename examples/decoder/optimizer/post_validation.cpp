@@ -75,7 +75,7 @@ void post_validation::update(double factor, bool final) {
     std::memcpy(copies_[i].data(), all[i]->data(), static_cast<std::size_t>(all[i]->bytes()));
   optimizer_.update(rank_, weights_, nullptr, of_.number, of_.learning_rate,
                     static_cast<float>(factor));
-  if (sharded_) shared_->gather(weights_.weight(0, {weights_.layout().total}));
+  if (sharded_) shared_->gather(weights_);
 }
 
 void post_validation::roll_back() {

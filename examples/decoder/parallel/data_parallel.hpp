@@ -5,6 +5,11 @@
 // backward pass. With a sharded optimizer each rank gets the averages for its own ranges of the
 // weights, updates these, and the weights are gathered in the order in which they are needed.
 // velo::buckets does the work; this class says which weights belong together.
+//
+// Experts are shared with other ranks than the rest. Their gradients, which have the rows of several
+// ranks already, are summed and divided by the ranks that the others are averaged over. They are
+// sent off behind all others, in `finish`: so ranks that are in groups of both kinds call these
+// collectives in one order.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +17,19 @@
 #include <velo/velo.hpp>
 
 #include "examples/decoder/ranks/member.hpp"
-#include "examples/decoder/weights/layout.hpp"
+#include "examples/decoder/weights/weights.hpp"
 
 namespace decoder {
 
 class data_parallel {
  public:
-  // `gradients` is one row in this layout. Rank and gradients must outlive the object.
-  data_parallel(const member& rank, const weight_layout& layout, const velo::tensor_view& gradients,
-                bool sharded);
+  // Rank and weights must outlive the object.
+  data_parallel(const member& rank, const weights& of, bool sharded);
+
+  // Whether a rank shares weights with another one.
+  static bool is_needed(const member& rank) {
+    return rank.is_data_parallel() || rank.expert_copies().ranks > 1;
+  }
 
   // The backward pass has finished these gradients and does not touch them again. `finish` waits
   // for the averages of all gradients.
@@ -33,7 +42,7 @@ class data_parallel {
   const std::vector<range>& own() const { return own_; }
 
   // `gather` begins to gather the weights; the others wait for those of a part of the model.
-  void gather(const velo::tensor_view& weights) const;
+  void gather(const weights& all) const;
   void await_embedding() const;
   void await_layer(std::size_t layer) const;
   void await_head() const;
@@ -46,11 +55,12 @@ class data_parallel {
     static constexpr std::int64_t none = -1;
     std::vector<std::int64_t> counts, layers;
     std::int64_t embedding, head, norms;
+    std::vector<std::int64_t> expert_counts, expert_layers;
   };
 
   velo::stream_ref stream_;
   slices slices_;
-  velo::buckets buckets_;
+  velo::buckets buckets_, experts_;  // empty: this rank shares none of them
   std::vector<range> own_;
 };
 

@@ -16,6 +16,7 @@
 #include <velo/velo.hpp>
 
 #include "examples/decoder/data/window_writer.hpp"
+#include "examples/decoder/parallel/expert_parallel.hpp"
 #include "examples/decoder/parallel/hidden_parallel.hpp"
 #include "examples/decoder/parallel/shared_splits.hpp"
 #include "examples/decoder/ranks/member.hpp"
@@ -151,6 +152,7 @@ struct model_parallel {
   tensor_parallel tensor;
   hidden_parallel hidden;
   context_parallel context;
+  expert_parallel experts;
   // The ranks with the same heads of keys and values, each of which has a part of the sum that is
   // the gradient of their projections; nullptr: this rank alone.
   const velo::group* key_ranks = nullptr;

@@ -138,9 +138,10 @@ bool stage_plan::ties_ends() const {
 
 void split(member& rank, const settings& values) {
   const parallel_settings& how = values.parallel;
-  if (how.ranks_of_copy() > 1)
+  const bool has_experts = values.model.has_experts() && rank.ranks() > 1;
+  if (how.ranks_of_copy() > 1 || has_experts)
     rank.split(how, values.model.ranks_of_key(how.ranks_x()),
-               values.model.tied && how.pp > 1 && stage_plan(values).ties_ends());
+               values.model.tied && how.pp > 1 && stage_plan(values).ties_ends(), has_experts);
 }
 
 }  // namespace decoder

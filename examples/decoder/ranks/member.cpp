@@ -18,12 +18,13 @@ memory_settings without_records(memory_settings all) {
   return all;
 }
 
-// A part of a group, by its ranks; empty where this rank is alone. desc: the whole's.
+// A part of a group, by its ranks; empty where this rank is alone, unless `is_made` then, too.
+// desc: the whole's.
 velo::group part_of(const velo::group& whole, velo_group_desc desc, const char* label,
-                    const std::vector<std::int32_t>& ranks) {
+                    const std::vector<std::int32_t>& ranks, bool is_made = false) {
   desc.label = label;
   const auto count = static_cast<std::int32_t>(ranks.size());
-  return count == 1 ? velo::group() : whole.part(ranks.data(), count, &desc);
+  return count == 1 && !is_made ? velo::group() : whole.part(ranks.data(), count, &desc);
 }
 
 // This rank's parts of a job, by the names that velo topology gives to families of ranks.
@@ -35,6 +36,7 @@ class families {
     velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
     desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies;
     desc.tp_x = how.tp_x;
+    desc.ep = how.ep, desc.etp = 1;  // an expert is on one rank as a whole
     topology_ = velo::topology::create(desc);
   }
 
@@ -48,11 +50,11 @@ class families {
   }
 
   // Alone where the family has no group with this rank.
-  member::part part(const char* family) const {
+  member::part part(const char* family, bool is_made = false) const {
     const velo_topology_place at = topology_.place(family, rank_);
     if (at.group < 0) return {};
     const std::vector<std::int32_t> all = ranks(family);
-    return {part_of(whole_, desc_, family, all), static_cast<int>(at.position),
+    return {part_of(whole_, desc_, family, all, is_made), static_cast<int>(at.position),
             static_cast<int>(all.size())};
   }
 
@@ -103,7 +105,8 @@ void member::join(velo::group group) {
   context_.set("threads", std::to_string(mine).c_str());
 }
 
-void member::split(const parallel_settings& how, std::int64_t ranks_of_key, bool ties_ends) {
+void member::split(const parallel_settings& how, std::int64_t ranks_of_key, bool ties_ends,
+                   bool has_experts) {
   ranks_of_copy_ = static_cast<int>(how.ranks_of_copy());
   const families all(group_, group_desc(), how, copies());
   stages_ = all.part("pp");
@@ -116,6 +119,11 @@ void member::split(const parallel_settings& how, std::int64_t ranks_of_key, bool
   }
   if (ranks_of_key > 1) key_ranks_ = all.neighbors(in_two_ ? "nd1-dim1" : "tp", ranks_of_key);
   if (ties_ends) tied_ends_ = all.part("embedding");
+  if (has_experts) {
+    expert_ranks_ = all.part("ep");
+    expert_copies_ = all.part("edp", true);
+    stage_ranks_ = all.part("tp-dp-cp");
+  }
   share_weights(all.ranks("dp-cp"), how.pipeline == "dualpipe");
 }
 
@@ -190,9 +198,10 @@ std::vector<std::string> member::collect_texts(const std::string& mine) const {
 }
 
 void member::abort() const noexcept {
-  for (const velo::group* each : {&group_, &stages_.group, &tensor_.group, &tensor_x_.group,
-                                  &tensor_y_.group, &context_ranks_.group, &attention_.group,
-                                  &key_ranks_.group, &tied_ends_.group, &data_parallel_group_})
+  for (const velo::group* each :
+       {&group_, &stages_.group, &tensor_.group, &tensor_x_.group, &tensor_y_.group,
+        &context_ranks_.group, &attention_.group, &key_ranks_.group, &tied_ends_.group,
+        &expert_ranks_.group, &expert_copies_.group, &stage_ranks_.group, &data_parallel_group_})
     if (*each) velo_group_abort(*each);
 }
 

@@ -45,7 +45,7 @@ class member {
   // Copies of the model, and this rank's.
   int copies() const { return ranks_ / ranks_of_copy_; }
   int copy() const { return rank_ % ranks_of_stage() / (tensor_.ranks * context_ranks_.ranks); }
-  bool holds_whole_model() const { return ranks_of_copy_ == 1; }
+  bool holds_whole_model() const { return ranks_of_copy_ == 1 && expert_ranks_.ranks == 1; }
   int stages() const { return stages_.ranks; }
   int stage() const { return stages_.rank; }
   int ranks_of_stage() const { return ranks_ / stages(); }  // in all copies
@@ -70,6 +70,13 @@ class member {
   // The first and the last stage of this copy, if they share an embedding and this is one of them.
   const part& tied_ends() const { return tied_ends_; }
 
+  // Of a model with experts: the ranks that a layer's experts are dealt out to, those that have this
+  // rank's experts, and all that have tokens of a micro-batch in this stage. The second one is a
+  // group of one rank, too.
+  const part& expert_ranks() const { return expert_ranks_; }
+  const part& expert_copies() const { return expert_copies_; }
+  const part& stage_ranks() const { return stage_ranks_; }
+
   // The ranks with this rank's weights, and a stream for their communication; whether this rank is
   // the first of them.
   velo_group data_parallel_group() const {
@@ -77,6 +84,7 @@ class member {
   }
   velo::stream_ref data_parallel_stream() const { return link_; }
   bool is_data_parallel() const { return data_parallel_ranks_ > 1; }
+  int data_parallel_ranks() const { return data_parallel_ranks_; }
   bool leads_data_parallel() const { return leads_data_parallel_; }
   // A rank of each stage of this copy.
   velo_group pipeline() const { return stages_.group; }
@@ -85,7 +93,8 @@ class member {
 
   // Cuts each copy over several ranks. With the schedule dualpipe a rank shares the weights of the
   // stage at the same distance from the other end.
-  void split(const parallel_settings& how, std::int64_t ranks_of_key, bool ties_ends);
+  void split(const parallel_settings& how, std::int64_t ranks_of_key, bool ties_ends,
+             bool has_experts);
   void barrier() const;
   double sum(double mine) const;
   std::int64_t max(std::int64_t mine) const;
@@ -114,6 +123,7 @@ class member {
   profile profile_;
   velo::group group_;
   part tensor_, tensor_x_, tensor_y_, context_ranks_, attention_, stages_, key_ranks_, tied_ends_;
+  part expert_ranks_, expert_copies_, stage_ranks_;
   bool in_two_ = false;
   velo::group data_parallel_group_;  // empty: it is group_
   velo::stream link_;

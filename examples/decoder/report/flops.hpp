@@ -2,8 +2,8 @@
 //
 // Each matrix parameter costs 6 floating-point operations a token (multiply and add; forward, input
 // gradient, weight gradient). Causal attention adds 12 x layers x B x S x S x H / 2: two products,
-// forward and twice backward, half of them masked. Recomputation inside an operator is not counted,
-// so the rate is one of useful work.
+// forward and twice backward, half of them masked. Of experts those count that a token goes to.
+// Recomputation inside an operator is not counted, so the rate is one of useful work.
 #pragma once
 
 #include "examples/decoder/settings.hpp"
@@ -14,7 +14,11 @@ inline double matrix_parameters(const model_settings& m) {
   const auto h = static_cast<double>(m.hidden), inner = static_cast<double>(m.inner);
   const auto kv = static_cast<double>(m.kv_heads * m.head_dim());
   const double attention = h * h + h * h, keys = h * 2 * kv;
-  const double feed_forward = h * 2 * inner + inner * h;
+  const auto chosen = static_cast<double>(m.experts_per_token),
+             width = static_cast<double>(m.expert_width());
+  const double feed_forward = m.has_experts()
+                                  ? chosen * 3 * h * width + static_cast<double>(m.experts) * h
+                                  : h * 2 * inner + inner * h;
   const double head = static_cast<double>(m.vocab) * h;  // the embedding is a lookup, no product
   const auto layers = static_cast<double>(m.layers),
              with_keys = static_cast<double>(m.layers - m.sharing_layers());

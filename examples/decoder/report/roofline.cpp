@@ -22,6 +22,9 @@ class counter {
         kv_(static_cast<double>(m.kv_heads * m.head_dim())),
         inner_(static_cast<double>(m.inner)),
         vocab_(static_cast<double>(m.vocab)),
+        experts_(static_cast<double>(m.experts)),
+        width_(static_cast<double>(m.expert_width())),
+        rows_(tokens_ * static_cast<double>(m.experts_per_token)),
         scores_(static_cast<double>(d.batch * d.sequence * d.sequence) * hidden_ / 2),
         tables_(m.tied ? 1 : 2) {}
 
@@ -29,15 +32,17 @@ class counter {
     whole_step();
     around_layers();
     attention_block();
-    feed_forward_block();
+    experts_ > 0 ? expert_block() : feed_forward_block();
     return std::move(all_);
   }
 
  private:
   // Once a step, over all weights.
   void whole_step() {
+    const double between = experts_ > 0 ? experts_ * (hidden_ + 3 * hidden_ * width_)
+                                        : 3 * hidden_ * inner_;  // attention and the next layer
     const double matrices =
-        layers_ * (2 * hidden_ * hidden_ + 3 * hidden_ * inner_) + owning_ * 2 * hidden_ * kv_;
+        layers_ * (2 * hidden_ * hidden_ + between) + owning_ * 2 * hidden_ * kv_;
     const double packed = matrices + vocab_ * hidden_;
     const double parameters = matrices + tables_ * vocab_ * hidden_ + (2 * layers_ + 1) * hidden_;
     // Read: gradient, master, both moments; written: all but the gradient, and the bf16 copy, which
@@ -97,6 +102,38 @@ class counter {
     stream("add in place", layers_, 3 * row, 2 * row, walk::update);
   }
 
+  // Rows of tokens at their experts: `rows` in all, however they are spread.
+  void expert_block() {
+    const double row = element_ * tokens_ * hidden_, at_experts = element_ * rows_ * hidden_,
+                 wide = element_ * rows_ * width_, logits = element_ * tokens_ * experts_;
+    linear(layers_, hidden_, experts_);
+    stream("topk_router", layers_, logits, logits, walk::read);
+    stream("topk_router_backward", layers_, 2 * logits, 2 * logits, walk::copy);
+    grouped(hidden_, 2 * width_);
+    grouped(width_, hidden_);
+    stream("moe_token_permute", layers_, row + at_experts, row + at_experts, walk::copy);
+    stream("moe_token_permute_backward", layers_, row + at_experts, row + at_experts, walk::copy);
+    stream("moe_token_unpermute", layers_, row + at_experts, row + at_experts, walk::copy);
+    stream("moe_token_unpermute_backward", layers_, row + 2 * at_experts, row + 2 * at_experts,
+           walk::triad);
+    stream("swiglu", layers_, 3 * wide, 3 * wide, walk::triad);
+    stream("swiglu_backward", layers_, 5 * wide, 3 * wide, walk::update);
+    stream("add", layers_, 3 * row, 3 * row, walk::triad);
+    stream("add in place", layers_, 3 * row, 2 * row, walk::update);
+  }
+
+  // A matrix [out, in] of each expert, as linear.
+  void grouped(double in, double out) {
+    const double flops = 2 * rows_ * in * out, weights = experts_ * in * out;
+    const double activations = element_ * rows_ * (in + out);
+    const double moved = activations + element_ * weights;
+    each_batch({"grouped_matmul", layers_, flops, moved, moved, walk::triad});
+    each_batch({"grouped_matmul, input gradient", layers_, flops, moved, moved, walk::triad});
+    const double added = gradient_ * weights;
+    each_batch({gradient_ == 4 ? "grouped_matmul_add_fp32" : "grouped_matmul, weight gradient",
+                layers_, flops, activations + 2 * added, activations + added, walk::update});
+  }
+
   // A matrix [out, in]: the product, and those of both gradients; the weight's is added to.
   void linear(double times, double in, double out) {
     const double flops = 2 * tokens_ * in * out;
@@ -130,6 +167,8 @@ class counter {
   double element_, gradient_, moment_;  // bytes
   bool residuals_;                      // in place of masters
   double tokens_, hidden_, kv_, inner_, vocab_;
+  double experts_, width_;  // of a layer, and width inside one
+  double rows_;             // of tokens at their experts
   double scores_;  // multiply-adds of one attention product over all heads, the visible half
   double tables_;  // embedding, and head where it has weights of its own
   std::vector<operation> all_;

@@ -22,9 +22,8 @@ std::unique_ptr<swapper> make_swapper(member& rank, const std::string& where,
 
 std::unique_ptr<data_parallel> make_data_parallel(const member& rank, const weights& of,
                                                   bool sharded) {
-  if (!rank.is_data_parallel()) return nullptr;
-  const weight_layout& all = of.layout();
-  return std::make_unique<data_parallel>(rank, all, of.gradient(0, {all.total}), sharded);
+  if (!data_parallel::is_needed(rank)) return nullptr;
+  return std::make_unique<data_parallel>(rank, of, sharded);
 }
 
 std::unique_ptr<stage_plan> make_plan(const member& rank, const settings& values) {
@@ -34,13 +33,15 @@ std::unique_ptr<stage_plan> make_plan(const member& rank, const settings& values
 weights make_weights(member& rank, const settings& values, const stage_plan* plan) {
   const auto sharded = [&] { return values.run.zero && rank.is_data_parallel(); };
   const narrow_settings& narrow = values.optimizer.narrow;
-  const member::part& tensor = rank.tensor_ranks();
-  if (plan == nullptr && tensor.ranks == 1)
+  const member::part &tensor = rank.tensor_ranks(), &experts = rank.expert_ranks();
+  if (plan == nullptr && tensor.ranks == 1 && experts.ranks == 1)
     return weights(rank.memory(), values.model, true, sharded(), narrow);
   holding held = plan != nullptr ? plan->held_by(rank.stage()) : holding::all(values.model);
   held.tensor_rank = tensor.rank;
   held.tensor_ranks = tensor.ranks;
   held.tensor_x = static_cast<int>(values.parallel.tp_x);
+  held.expert_rank = experts.rank;
+  held.expert_ranks = experts.ranks;
   return weights(rank, values.model, held, sharded(), narrow);
 }
 
@@ -323,7 +324,7 @@ trainer::result trainer::waited() {
   const profile::range here(rank_.profiled(), "optimizer");
   const double norm =
       optimizer_.step(rank_, weights_, counted_, optimizer_swap_.get(), steps_done_ + 1, rate);
-  if (sharded()) data_parallel_->gather(weights_.weight(0, {weights_.layout().total}));
+  if (sharded()) data_parallel_->gather(weights_);
   refresh(sharded() ? data_parallel_.get() : nullptr);
   ++steps_done_;
   return {steps_done_, loss, rate, norm};

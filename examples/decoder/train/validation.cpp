@@ -56,8 +56,9 @@ std::optional<double> validation_bits_per_byte(
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (rank.max(interrupt()) != 0) return std::nullopt;
     const std::int64_t first = round * at_once;
-    if (first < count)
-      sum += nats(&all[static_cast<std::size_t>(first)], std::min(at_once, count - first));
+    const std::int64_t now = std::clamp<std::int64_t>(count - first, 0, at_once);
+    if (now > 0 || rank.expert_ranks().ranks > 1)  // whose experts other ranks wait for
+      sum += nats(all.data() + std::min(first, count), now);
   }
   if (rank.max(interrupt()) != 0) return std::nullopt;
   return rank.sum(sum) / std::log(2.0) / static_cast<double>(text.validation.size());

@@ -1,6 +1,7 @@
-// Norms come first, matrices after them.
+// Norms come first, routers and matrices after them, experts last.
 #include "examples/decoder/weights/layout.hpp"
 
+#include <utility>
 #include <velo/velo.hpp>
 
 namespace decoder {
@@ -34,6 +35,12 @@ class weight_layout::tensor_cuts {
     add("embed_tokens.weight", {m.vocab, m.hidden}, {0, m.vocab});
     add("lm_head.weight", {m.vocab, m.hidden}, {0, m.vocab});
     add("norm.weight", {m.hidden}, {});
+    if (!m.has_experts()) return;
+    const std::int64_t width = m.expert_width();
+    add_whole("block_sparse_moe.gate.weight", {m.experts, m.hidden});
+    add_whole("w1.weight", {width, m.hidden});
+    add_whole("w2.weight", {m.hidden, width});
+    add_whole("w3.weight", {width, m.hidden});
   }
 
   // Norms share an entry: their names end with "norm.weight".
@@ -85,6 +92,10 @@ class weight_layout::tensor_cuts {
     parts_.emplace_back(name, std::move(made));
   }
 
+  void add_whole(const char* name, const std::vector<std::int64_t>& shape) {
+    parts_.emplace_back(name, part{shape, shape, std::vector<std::int64_t>(shape.size())});
+  }
+
   velo::sharding all_;
   std::int64_t rank_;
   bool in_two_;
@@ -101,11 +112,16 @@ std::int64_t weight_layout::add(bool held, const std::string& name, const tensor
   return slices.back().offset;
 }
 
+namespace {
+
+std::string in_layer(std::size_t layer, const char* name) {
+  return "model.layers." + std::to_string(layer) + "." + name;
+}
+
+}  // namespace
+
 weight_layout::weight_layout(const model_settings& m, const holding& held)
     : layers(static_cast<std::size_t>(m.layers)) {
-  const auto of_layer = [](std::size_t layer) {
-    return "model.layers." + std::to_string(layer) + ".";
-  };
   const tensor_cuts cuts(m, held);
   const auto rows_of = [&](const char* name) { return cuts.of(name).shape[0]; };
   widths = {rows_of("q_proj.weight") / m.head_dim(),
@@ -114,46 +130,102 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
             rows_of("gate_proj.weight"),
             cuts.of("lm_head.weight").begin[0],
             rows_of("lm_head.weight"),
-            cuts.of("norm.weight").shape[0]};
+            cuts.of("norm.weight").shape[0],
+            m.experts / held.expert_ranks};
+  const std::size_t matrices = m.has_experts() ? 4 : 7;  // of a layer, outside experts
+  numbered_ = matrices * layers.size() + (m.tied ? 1 : 2);
+  add_norms(m, held, cuts);
+  add_routers(m, held, cuts);
+  const std::size_t before_experts = std::exchange(numbered_, 0);
+  add_matrices(m, held, cuts);
+  numbered_ = before_experts;
+  add_experts(m, held, cuts);
+  if (total == 0) total = decayed = cut = experts = 16;
+}
 
-  const bool ties = m.tied && held.head, copy = held.place_x() > 0;
-  const bool copies_keys = held.place_x() % m.ranks_of_key(held.ranks_x()) > 0;
-  numbered_ = 7 * layers.size() + (m.tied ? 1 : 2);  // behind the matrices
+void weight_layout::add_norms(const model_settings&, const holding& held, const tensor_cuts& cuts) {
+  const bool copy = held.place_x() > 0;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    const std::string name = of_layer(layer);
     const bool here = held.layers[layer];
     layer_layout& at = layers[layer];
-    at.attention_norm = add(here, name + "input_layernorm.weight", cuts, copy);
+    at.attention_norm = add(here, in_layer(layer, "input_layernorm.weight"), cuts, copy);
     align();
-    at.feed_forward_norm = add(here, name + "post_attention_layernorm.weight", cuts, copy);
+    at.feed_forward_norm =
+        add(here, in_layer(layer, "post_attention_layernorm.weight"), cuts, copy);
     align();
   }
   final_norm = add(held.head, "model.norm.weight", cuts, copy);
   align();
   decayed = total;
-  numbered_ = 0;
+}
+
+void weight_layout::add_routers(const model_settings& m, const holding& held,
+                                const tensor_cuts& cuts) {
+  for (std::size_t layer = 0; m.has_experts() && layer < layers.size(); ++layer) {
+    layers[layer].router = add(held.layers[layer], in_layer(layer, "block_sparse_moe.gate.weight"),
+                               cuts, held.place_x() > 0);
+    align();
+  }
+  cut = total;
+}
+
+void weight_layout::add_matrices(const model_settings& m, const holding& held,
+                                 const tensor_cuts& cuts) {
+  const bool ties = m.tied && held.head;
+  const bool copies_keys = held.place_x() % m.ranks_of_key(held.ranks_x()) > 0;
   embedding = add(held.embedding || ties, "model.embed_tokens.weight", cuts, !held.embedding);
   align();
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    const std::string name = of_layer(layer);
+    const auto name = [&](const char* of) { return in_layer(layer, of); };
     const bool here = held.layers[layer];
     layer_layout& at = layers[layer];
     at.owns_keys = !m.shares_keys(layer);
-    at.qkv = add(here, name + "self_attn.q_proj.weight", cuts);
-    add(here && at.owns_keys, name + "self_attn.k_proj.weight", cuts, copies_keys);
-    add(here && at.owns_keys, name + "self_attn.v_proj.weight", cuts, copies_keys);
+    at.qkv = add(here, name("self_attn.q_proj.weight"), cuts);
+    add(here && at.owns_keys, name("self_attn.k_proj.weight"), cuts, copies_keys);
+    add(here && at.owns_keys, name("self_attn.v_proj.weight"), cuts, copies_keys);
     align();
-    at.out = add(here, name + "self_attn.o_proj.weight", cuts);
+    at.out = add(here, name("self_attn.o_proj.weight"), cuts);
     align();
-    at.gate_up = add(here, name + "mlp.gate_proj.weight", cuts);
-    add(here, name + "mlp.up_proj.weight", cuts);
+    if (m.has_experts()) continue;
+    at.gate_up = add(here, name("mlp.gate_proj.weight"), cuts);
+    add(here, name("mlp.up_proj.weight"), cuts);
     align();
-    at.down = add(here, name + "mlp.down_proj.weight", cuts);
+    at.down = add(here, name("mlp.down_proj.weight"), cuts);
     align();
   }
   head = m.tied ? embedding : add(held.head, "lm_head.weight", cuts);
   align();
-  if (total == 0) total = decayed = 16;
+}
+
+// Expert by expert in files, and in their numbers; gate and up of all come before down of all.
+void weight_layout::add_experts(const model_settings& m, const holding& held,
+                                const tensor_cuts& cuts) {
+  experts = total;
+  const std::int64_t first = held.expert_rank * widths.experts, last = first + widths.experts;
+  for (std::size_t layer = 0; m.has_experts() && layer < layers.size(); ++layer) {
+    layer_layout& at = layers[layer];
+    const bool here = held.layers[layer];
+    const std::size_t before = numbered_;
+    const auto add_one = [&](std::int64_t expert, std::size_t place, const char* of) {
+      numbered_ = before + 3 * static_cast<std::size_t>(expert) + place;
+      const std::string name = "block_sparse_moe.experts." + std::to_string(expert) + "." + of;
+      const std::int64_t offset = add(here, in_layer(layer, name.c_str()), cuts);
+      if (here) slices.back().of_expert = true;
+      return offset;
+    };
+    for (std::int64_t e = first; e < last; ++e) {
+      const std::int64_t gate = add_one(e, 0, "w1.weight");
+      add_one(e, 2, "w3.weight");
+      if (e == first) at.experts_up = gate;
+    }
+    align();
+    for (std::int64_t e = first; e < last; ++e) {
+      const std::int64_t down = add_one(e, 1, "w2.weight");
+      if (e == first) at.experts_down = down;
+    }
+    align();
+    numbered_ = before + 3 * static_cast<std::size_t>(m.experts);
+  }
 }
 
 }  // namespace decoder

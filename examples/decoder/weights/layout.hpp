@@ -11,6 +11,12 @@
 // two dimensions (hidden_parallel.hpp) along both, and norms too. Where there are more tensor ranks
 // than heads of keys, neighbors have the projections of the same head. A layer that shares keys and
 // values with the one before it has the projection of queries alone.
+//
+// With experts a layer has a router and the experts' matrices in place of its feed-forward block.
+// Routers follow the norms, since each tensor rank has them whole, too. Experts come last, layer by
+// layer: they are shared with other ranks than the rest (data_parallel.hpp). Gate and up of an
+// expert lie end to end, and so do all experts of the rank: one matrix [experts, out, in] for the
+// grouped products. An expert rank has whole experts, whatever tensor rank it is.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +41,7 @@ struct weight_slice {
   std::int64_t offset;                     // in elements
   std::size_t number;                      // in the whole model
   bool repeated;  // another rank has it, too: an earlier tensor rank, or the first stage
+  bool of_expert = false;
   std::int64_t elements() const;
 
   // Calls f(place, from, count) for each run of elements [begin, begin + count) of the whole weight
@@ -85,6 +92,7 @@ struct holding {
   bool embedding, head;
   int tensor_rank = 0, tensor_ranks = 1;
   int tensor_x = 0;  // tensor ranks along x, in two dimensions; 0: in one
+  int expert_rank = 0, expert_ranks = 1;
 
   // The rank's place along x; in one dimension all tensor ranks are along it.
   int place_x() const { return tensor_x > 0 ? tensor_rank % tensor_x : tensor_rank; }
@@ -99,7 +107,8 @@ struct holding {
 struct part_widths {
   std::int64_t heads, kv_heads, head_dim, inner;
   std::int64_t vocab_begin, vocab;
-  std::int64_t hidden;  // columns of the residual stream
+  std::int64_t hidden;       // columns of the residual stream
+  std::int64_t experts = 0;  // of this rank, in each layer
 
   std::int64_t attended() const { return heads * head_dim; }
   // Queries, keys and values of a token, side by side.
@@ -110,6 +119,7 @@ struct part_widths {
 struct layer_layout {
   std::int64_t qkv = -1, out = -1, gate_up = -1, down = -1;  // matrices; -1: another rank's
   std::int64_t attention_norm = -1, feed_forward_norm = -1;
+  std::int64_t router = -1, experts_up = -1, experts_down = -1;
   bool owns_keys = true;  // qkv has the rows of keys and values
 };
 
@@ -122,6 +132,8 @@ struct weight_layout {
   std::vector<layer_layout> layers;  // of the whole model
   std::int64_t embedding = -1, head = -1, final_norm = -1;
   std::int64_t decayed = 0;  // elements before this are norms, those from here on matrices
+  std::int64_t cut = 0;      // elements before this are norms and routers
+  std::int64_t experts = 0;  // elements from here on are those of experts; total: there are none
   // A multiple of 16, like every matrix's and norm's offset; 16 that stay 0 where a rank has none.
   std::int64_t total = 0;
 
@@ -129,6 +141,10 @@ struct weight_layout {
   class tensor_cuts;
   std::int64_t add(bool held, const std::string& name, const tensor_cuts& cuts,
                    bool repeated = false);
+  void add_norms(const model_settings& m, const holding& held, const tensor_cuts& cuts);
+  void add_routers(const model_settings& m, const holding& held, const tensor_cuts& cuts);
+  void add_matrices(const model_settings& m, const holding& held, const tensor_cuts& cuts);
+  void add_experts(const model_settings& m, const holding& held, const tensor_cuts& cuts);
   void align() { total = (total + 15) / 16 * 16; }
   std::size_t numbered_ = 0;
 };

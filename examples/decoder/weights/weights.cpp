@@ -82,7 +82,8 @@ void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
       std::fill_n(to, count, 1.0f);
       return;
     }
-    const bool back = ends_with(of.name, "o_proj.weight") || ends_with(of.name, "down_proj.weight");
+    const bool back = ends_with(of.name, "o_proj.weight") ||
+                      ends_with(of.name, "down_proj.weight") || ends_with(of.name, "w2.weight");
     const double deviation = ordinary * (back ? residual : 1);
     const random_stream random(seed, purpose::weights, of.number);
     for (std::int64_t k = 0; k < count; ++k)
@@ -206,8 +207,8 @@ velo::tensor_view weights::embedding_gradient() const {
   return gradient(layout_.embedding, {layout_.widths.vocab, layout_.widths.hidden});
 }
 
-velo::tensor_view weights::norm_gradients() const {
-  return gradient(0, {layout_.decayed});
+velo::tensor_view weights::uncut_gradients() const {
+  return gradient(0, {layout_.cut});
 }
 
 std::int64_t weights::count() const {

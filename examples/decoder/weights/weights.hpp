@@ -56,7 +56,7 @@ class weights {
 
   // Those of the ranges `own` that are not repeated.
   std::vector<range> counted(const std::vector<range>& own) const;
-  velo::tensor_view norm_gradients() const;
+  velo::tensor_view uncut_gradients() const;  // of norms and routers
   velo::tensor_view embedding_gradient() const;
 
   std::byte* first_moment() const { return first_.data(); }
@@ -126,7 +126,8 @@ class weights {
   void add_files(std::vector<named_tensor>& to, const std::string& prefix, element type,
                  void* data) const;
   void add_pieces(std::vector<named_tensor>& to, const std::string& prefix, const contents& of,
-                  const std::vector<range>& own, bool gives) const;
+                  const std::vector<range>& own, bool all_give) const;
+  bool leads(const weight_slice& of) const;
   contents gradients_in_files() const;
   void add_state(std::vector<named_tensor>& to, const std::string& prefix,
                  const contents& of) const;

@@ -17,10 +17,16 @@ void weights::add_files(std::vector<named_tensor>& to, const std::string& prefix
   }
 }
 
+// Whether this is the first of the ranks that have the same elements.
+bool weights::leads(const weight_slice& of) const {
+  if (rank_ == nullptr) return true;
+  return of.of_expert ? rank_->expert_copies().rank == 0 : rank_->leads_data_parallel();
+}
+
 // Words of a file have 4 bytes; a word of two 16-bit elements may lie on two ranks, each of which
 // gives zero for the other's.
 void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefix,
-                         const contents& of, const std::vector<range>& own, bool gives) const {
+                         const contents& of, const std::vector<range>& own, bool all_give) const {
   const auto size = static_cast<std::int64_t>(element_bytes(of.type)), per_word = 4 / size;
   std::map<std::size_t, const weight_slice*> here;
   for (const weight_slice& slice : layout_.slices) here[slice.number] = &slice;
@@ -41,10 +47,10 @@ void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefi
                      });
           });
     };
-    const bool repeated = held != nullptr && held->repeated;
+    const bool gives = held != nullptr && !held->repeated && (all_give || leads(*held));
     one.give = [=, rank = rank_](std::int64_t first, std::int64_t count, float* words) {
       std::memset(words, 0, static_cast<std::size_t>(count) * sizeof(float));
-      if (gives && !repeated) each(first, count, reinterpret_cast<std::byte*>(words), of.read);
+      if (gives) each(first, count, reinterpret_cast<std::byte*>(words), of.read);
       if (rank != nullptr) rank->collect(words, count);
     };
     one.take = [=](std::int64_t first, std::int64_t count, const float* words) {
@@ -57,7 +63,7 @@ void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefi
 void weights::add_state(std::vector<named_tensor>& to, const std::string& prefix,
                         const contents& of) const {
   if (rank_ == nullptr && of.memory != nullptr) return add_files(to, prefix, of.type, of.memory);
-  add_pieces(to, prefix, of, own_, sharded_ || rank_ == nullptr || rank_->leads_data_parallel());
+  add_pieces(to, prefix, of, own_, sharded_);
 }
 
 // The elements as they lie in memory.
@@ -119,8 +125,7 @@ weights::contents weights::masters_in_files(const velo::stream_ref& stream) cons
 std::vector<named_tensor> weights::files() const {
   std::vector<named_tensor> all;
   if (part_)
-    add_pieces(all, "", plain(type_, weight_.data()), {{0, layout_.total}},
-               rank_->leads_data_parallel());
+    add_pieces(all, "", plain(type_, weight_.data()), {{0, layout_.total}}, false);
   else
     add_files(all, "", type_, weight_.data());
   return all;
@@ -154,8 +159,7 @@ std::vector<named_tensor> weights::gradient_files() const {
     add_files(all, "", element::f32, gradient_.data());
     return all;
   }
-  const bool gives = sharded_ || rank_->leads_data_parallel();
-  add_pieces(all, "", gradients_in_files(), own_, gives);
+  add_pieces(all, "", gradients_in_files(), own_, sharded_);
   return all;
 }
 

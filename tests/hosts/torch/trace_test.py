@@ -1,11 +1,13 @@
-"""The main job's --trace repeated by transformers' Llama in double: 20 steps of torch's AdamW from
-the trace's weights on the trace's windows.
+"""The main job's --trace repeated by transformers' Llama and Mixtral in double: 20 steps of torch's
+AdamW from the trace's weights on the trace's windows.
 
 Losses and gradient norms of all steps must be within 1e-4, the first gradients within 1e-5
-(norm-wise). transformers computes norms and the rotary table in float32 whatever the model's type.
+(norm-wise). transformers computes norms, the rotary table and a router's scores in float32 whatever
+the model's type. Its balance loss is over all layers together; here it is computed layer by layer.
 Usage: trace_test.py PRETRAIN
 """
 import os
+import re
 import tempfile
 
 from main_job import (SHAPE, loss_of, require_near, run, steps_of, torch, transformers,
@@ -16,25 +18,67 @@ STEPS, MICRO_BATCHES, WEIGHT_DECAY, CLIP = 20, 2, 0.1, 2.0
 BETAS, EPSILON = (0.9, 0.95), 1e-8
 
 
-def traced(directory, tied):
+EXPERTS, CHOICES, BALANCE = 4, 2, 0.05
+LLAMA = (("--tied", "false"), ("--tied", "true"))
+MIXTRAL = ("--experts", str(EXPERTS), "--experts_per_token", str(CHOICES), "--balance_loss",
+           str(BALANCE), "--expert_inner", "96")
+
+
+def merged(tensors):
+    """Weights by the names of transformers' modules, which have the experts of a layer together."""
+    made, experts = {}, {}
+    for name, tensor in tensors.items():
+        found = re.fullmatch(r"(.*)\.block_sparse_moe\.experts\.(\d+)\.(w[123])\.weight", name)
+        if found:
+            experts.setdefault(found[1], {})[found[3], int(found[2])] = tensor
+        else:
+            made[name.replace("block_sparse_moe.gate", "mlp.gate")] = tensor
+    for layer, of in experts.items():
+        every = range(EXPERTS)
+        made[f"{layer}.mlp.experts.gate_up_proj"] = torch.stack(
+            [torch.cat((of["w1", e], of["w3", e])) for e in every])
+        made[f"{layer}.mlp.experts.down_proj"] = torch.stack([of["w2", e] for e in every])
+    return made
+
+
+def balance_of(logits):
+    """E sum f p over the experts, f of the choices and p of the scores."""
+    scores = torch.softmax(logits, dim=-1)
+    chosen = torch.topk(scores, CHOICES).indices.flatten()
+    share = torch.bincount(chosen, minlength=EXPERTS) / chosen.numel()
+    return EXPERTS * (share * scores.mean(0)).sum()
+
+
+def whole_loss(model, inputs, targets):
+    """What is trained, and the part of it that a run reports."""
+    if model.config.model_type != "mixtral":
+        loss = loss_of(model, inputs, targets)
+        return loss, loss
+    found = model(input_ids=inputs, output_router_logits=True)
+    loss = torch.nn.functional.cross_entropy(found.logits.flatten(0, 1), targets.flatten())
+    return loss + BALANCE * sum(balance_of(each) for each in found.router_logits), loss
+
+
+def traced(directory, kind):
     """A run; its steps, and the model of transformers with the weights it started from."""
     out, trace = os.path.join(directory, "out"), os.path.join(directory, "trace")
-    run(directory, *SHAPE, "--tied", tied, "--accumulation", str(MICRO_BATCHES), "--steps",
+    run(directory, *SHAPE, *kind, "--accumulation", str(MICRO_BATCHES), "--steps",
         str(STEPS), "--warmup", "4", "--learning_rate", "3e-3", "--beta1", str(BETAS[0]), "--beta2",
         str(BETAS[1]), "--epsilon", str(EPSILON), "--weight_decay", str(WEIGHT_DECAY), "--clip",
         str(CLIP), "--out", out, "--log", "log.jsonl", "--trace", trace)
     config = transformers.AutoConfig.from_pretrained(os.path.join(out, "checkpoint"))
-    model = transformers.LlamaForCausalLM(config).double()
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, experts_implementation="eager").double()
     start = {name: tensor.double() for name, tensor in
              load_file(os.path.join(trace, "weights.safetensors")).items()}
-    missing, unexpected = model.load_state_dict(start, strict=False)
+    missing, unexpected = model.load_state_dict(merged(start), strict=False)
     assert not unexpected and missing == (["lm_head.weight"] if config.tie_word_embeddings else [])
     return steps_of(directory), model
 
 
 def require_first_gradients(directory, model):
     """Those of the trace, each within 1e-5 of its norm."""
-    gradients = load_file(os.path.join(directory, "trace", "gradients.safetensors"))
+    gradients = merged(load_file(os.path.join(directory, "trace", "gradients.safetensors")))
     named = dict(model.named_parameters())
     assert set(gradients) == set(named), set(gradients) ^ set(named)
     worst = 0.0
@@ -45,11 +89,11 @@ def require_first_gradients(directory, model):
     return worst
 
 
-def check(directory, tied):
-    lines, model = traced(directory, tied)
+def check(directory, kind):
+    lines, model = traced(directory, kind)
     windows = windows_of(directory, MICRO_BATCHES)
     assert len(lines) == len(windows) == STEPS, (len(lines), len(windows))
-    matrices = [t for t in model.parameters() if t.dim() == 2]
+    matrices = [t for t in model.parameters() if t.dim() > 1]
     gains = [t for t in model.parameters() if t.dim() == 1]
     adamw = torch.optim.AdamW([{"params": matrices, "weight_decay": WEIGHT_DECAY},
                                {"params": gains, "weight_decay": 0.0}], betas=BETAS, eps=EPSILON)
@@ -59,9 +103,9 @@ def check(directory, tied):
         adamw.zero_grad()
         found = {"loss": 0.0}
         for inputs, targets in windows[step]:
-            loss = loss_of(model, inputs, targets) / MICRO_BATCHES
-            loss.backward()
-            found["loss"] += float(loss.detach())
+            whole, loss = whole_loss(model, inputs, targets)
+            (whole / MICRO_BATCHES).backward()
+            found["loss"] += float(loss.detach()) / MICRO_BATCHES
         if step == 0:
             gradient = require_first_gradients(directory, model)
         for group in adamw.param_groups:
@@ -74,11 +118,11 @@ def check(directory, tied):
             worst[key] = max(worst[key], abs(line[key] - value) / value)
     assert lines[-1]["loss"] < 0.8 * lines[0]["loss"], "the model did not learn"
     assert 0 < clipped < STEPS, f"{clipped} of {STEPS} steps were clipped"
-    print(f"tied {tied}, {STEPS} steps, {clipped} clipped: losses within {worst['loss']:.1e}, "
+    print(f"{' '.join(kind)}, {STEPS} steps, {clipped} clipped: losses within {worst['loss']:.1e}, "
           f"norms within {worst['grad_norm']:.1e}, first gradients within {gradient:.1e}")
 
 
 if __name__ == "__main__":
-    for choice in ("false", "true"):
+    for choice in (*LLAMA, MIXTRAL):
         with tempfile.TemporaryDirectory() as scratch:
             check(scratch, choice)

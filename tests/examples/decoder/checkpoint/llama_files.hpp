@@ -62,9 +62,18 @@ inline stored_model llama_tensors(const decoder::model_settings& m, bool bf16 = 
     add(p + "self_attn.k_proj", {keys, m.hidden});
     add(p + "self_attn.v_proj", {keys, m.hidden});
     add(p + "self_attn.o_proj", {m.hidden, m.hidden});
-    add(p + "mlp.gate_proj", {m.inner, m.hidden});
-    add(p + "mlp.up_proj", {m.inner, m.hidden});
-    add(p + "mlp.down_proj", {m.hidden, m.inner});
+    if (!m.has_experts()) {
+      add(p + "mlp.gate_proj", {m.inner, m.hidden});
+      add(p + "mlp.up_proj", {m.inner, m.hidden});
+      add(p + "mlp.down_proj", {m.hidden, m.inner});
+      continue;
+    }
+    add(p + "block_sparse_moe.gate", {m.experts, m.hidden});
+    for (std::int64_t e = 0; e < m.experts; ++e) {
+      const std::string expert = p + "block_sparse_moe.experts." + std::to_string(e);
+      for (const char* name : {".w1", ".w3"}) add(expert + name, {m.inner, m.hidden});
+      add(expert + ".w2", {m.hidden, m.inner});
+    }
   }
   return all;
 }
@@ -120,10 +129,32 @@ inline std::string index_of(const std::map<std::string, std::string>& files) {
          "\n  }\n}\n";
 }
 
+// What transformers 5 writes of a Mixtral.
+inline std::string mixtral_config(const decoder::model_settings& m) {
+  const auto number = [](const char* key, std::int64_t value) {
+    return std::string("  \"") + key + "\": " + std::to_string(value) + ",\n";
+  };
+  return "{\n  \"architectures\": [\n    \"MixtralForCausalLM\"\n  ],\n"
+         "  \"attention_dropout\": 0.0,\n  \"bos_token_id\": 1,\n  \"dtype\": \"float32\",\n"
+         "  \"head_dim\": null,\n  \"hidden_act\": \"silu\",\n" +
+         number("hidden_size", m.hidden) + number("intermediate_size", m.inner) +
+         "  \"model_type\": \"mixtral\",\n" + number("num_attention_heads", m.heads) +
+         number("num_experts_per_tok", m.experts_per_token) +
+         number("num_hidden_layers", m.layers) + number("num_key_value_heads", m.kv_heads) +
+         number("num_local_experts", m.experts) +
+         "  \"output_router_logits\": false,\n  \"rms_norm_eps\": 1e-05,\n"
+         "  \"rope_parameters\": {\n    \"rope_theta\": 1000000.0,\n"
+         "    \"rope_type\": \"default\"\n  },\n  \"router_aux_loss_coef\": 0.001,\n"
+         "  \"router_jitter_noise\": 0.0,\n  \"sliding_window\": null,\n"
+         "  \"tie_word_embeddings\": " +
+         (m.tied ? "true" : "false") + ",\n" + number("vocab_size", m.vocab) +
+         "  \"use_cache\": true\n}\n";
+}
+
 // Writes the folder, with so many files of tensors.
 inline void put_llama(const std::string& folder, const decoder::model_settings& m,
                       const stored_model& tensors, std::size_t files = 1) {
-  put(folder + "/config.json", llama_config(m));
+  put(folder + "/config.json", m.has_experts() ? mixtral_config(m) : llama_config(m));
   if (files == 1) {
     put(folder + "/model.safetensors", safetensors_bytes(tensors));
     return;

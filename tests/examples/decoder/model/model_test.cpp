@@ -23,7 +23,8 @@ model_settings small(bool tied, const char* dtype) {
 // A small model, with symbols of which one is not counted.
 struct bench {
   explicit bench(const model_settings& m, std::int64_t sequences = 3, std::int64_t length = 21)
-      : sequences(sequences),
+      : of(m),
+        sequences(sequences),
         length(length),
         context(make_context({}, memory)),
         stream(context.inline_stream()),
@@ -45,9 +46,42 @@ struct bench {
   double loss() {
     net.refresh(stream);
     net.forward(stream, batch, sequences);
-    return net.loss(stream, batch, velo::reduction::mean);
+    return net.loss(stream, batch, velo::reduction::mean) + balance();
   }
 
+  // The balance losses of the layers' last forward pass, with their coefficient.
+  double balance() const {
+    double sum = 0;
+    const auto experts = static_cast<std::size_t>(of.experts);
+    const auto tokens = static_cast<std::size_t>(sequences * length);
+    for (std::size_t layer = 0; experts > 0 && layer < batch.layers.size(); ++layer) {
+      const expert_activations& e = batch.layers[layer].expert;
+      const auto* counts = reinterpret_cast<const std::int64_t*>(e.counts.data());
+      for (std::size_t i = 0; i < tokens * experts; ++i) {
+        const float* row = e.logits.floats() + i / experts * experts;
+        double all = 0;
+        for (std::size_t k = 0; k < experts; ++k) all += std::exp(static_cast<double>(row[k]));
+        sum += std::exp(static_cast<double>(row[i % experts])) / all *
+               static_cast<double>(counts[i % experts]);
+      }
+    }
+    const double choices = static_cast<double>(tokens) * static_cast<double>(of.experts_per_token);
+    return of.balance_loss * static_cast<double>(experts) * sum /
+           (choices * static_cast<double>(tokens));
+  }
+
+  // The experts that the tokens chose in the last forward pass.
+  std::vector<std::int32_t> choices() const {
+    std::vector<std::int32_t> all;
+    for (const layer_activations& layer : batch.layers) {
+      const auto* first = reinterpret_cast<const std::int32_t*>(layer.expert.choices.data());
+      if (first != nullptr)
+        all.insert(all.end(), first, first + sequences * length * of.experts_per_token);
+    }
+    return all;
+  }
+
+  model_settings of;
   std::int64_t sequences, length;
   run_memory memory;
   velo::context context;
@@ -60,12 +94,18 @@ struct bench {
 }  // namespace
 
 TEST_CASE("the gradient of every weight is the slope of the loss along it") {
-  for (const bool tied : {false, true}) {
-    bench b(small(tied, "f32"));
+  // tied; experts, each token goes to half of them
+  for (const auto& [tied, experts] : {std::pair(false, 0), {true, 0}, {false, 4}}) {
+    model_settings m = small(tied, "f32");
+    m.experts = experts;
+    m.balance_loss = 0.5;
+    m.router = "softmax";
+    bench b(m);
     const weight_layout& layout = b.all.layout();
     float* weight = b.all.weight(0, {layout.total}).data<float>();
     b.all.clear_gradients();
     const double here = b.loss();
+    const std::vector<std::int32_t> chosen = b.choices();
     b.net.backward(b.stream, b.batch, 1);
     std::vector<float> gradient(static_cast<std::size_t>(layout.total));
     std::copy_n(b.all.gradient(0, {layout.total}).data<float>(), layout.total, gradient.begin());
@@ -76,7 +116,7 @@ TEST_CASE("the gradient of every weight is the slope of the loss along it") {
         square += static_cast<double>(g[k]) * static_cast<double>(g[k]);
       REQUIRE(square > 0);
       // A step along the gradient that should change the loss by one percent.
-      const double reach = 0.01 * here / (2 * square);
+      double reach = 0.01 * here / (2 * square);
       const auto moved = [&](double by) {
         const std::vector<float> before(weight + slice.offset,
                                         weight + slice.offset + slice.elements());
@@ -87,11 +127,18 @@ TEST_CASE("the gradient of every weight is the slope of the loss along it") {
         std::copy(before.begin(), before.end(), weight + slice.offset);
         return there;
       };
+      // Where a token chooses other experts the loss jumps.
+      const auto jumps = [&] {
+        for (const double by : {reach, -reach, reach / 2, -reach / 2})
+          if (moved(by), b.choices() != chosen) return true;
+        return false;
+      };
+      while (experts > 0 && jumps()) reach /= 2;
       // Richardson: two central differences whose cubic errors cancel.
       const double wide = (moved(reach) - moved(-reach)) / (2 * reach);
       const double narrow = (moved(reach / 2) - moved(-reach / 2)) / reach;
       INFO(slice.name << (tied ? ", tied" : ""));
-      CHECK((4 * narrow - wide) / 3 == Approx(square).epsilon(2e-3));
+      CHECK((4 * narrow - wide) / 3 == Approx(square).epsilon(experts > 0 ? 2e-2 : 2e-3));
     }
   }
 }

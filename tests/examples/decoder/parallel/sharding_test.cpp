@@ -39,14 +39,18 @@ parts parts_shown(const std::string& text, int rank) {
   return all;
 }
 
-parts parts_held(const model_settings& m, int rank, int ranks, int along_x) {
-  decoder::holding held = decoder::holding::all(m);
-  held.tensor_rank = rank, held.tensor_ranks = ranks, held.tensor_x = along_x;
+parts parts_held(const model_settings& m, const decoder::holding& held) {
   parts all;
   for (const decoder::weight_slice& each : decoder::weight_layout(m, held).slices)
     for (std::size_t i = 0; i < each.shape.size(); ++i)
       all[each.name].emplace_back(each.begin[i], each.begin[i] + each.shape[i]);
   return all;
+}
+
+parts parts_held(const model_settings& m, int rank, int ranks, int along_x) {
+  decoder::holding held = decoder::holding::all(m);
+  held.tensor_rank = rank, held.tensor_ranks = ranks, held.tensor_x = along_x;
+  return parts_held(m, held);
 }
 
 }  // namespace
@@ -67,6 +71,31 @@ TEST_CASE("the parts of tensor ranks are those that velo sharding shows") {
     for (int rank = 0; rank < ranks; ++rank) {
       INFO(rank << " of " << ranks << ", " << along_x << " along x");
       CHECK(parts_shown(shown.out, rank) == parts_held(m, rank, ranks, along_x));
+    }
+  }
+}
+
+TEST_CASE("the parts of ranks with experts are those that velo sharding shows") {
+  model_settings m;
+  m.hidden = 96, m.heads = 6, m.kv_heads = 3, m.vocab = 261, m.layers = 2;
+  m.experts = 8, m.experts_per_token = 3, m.expert_inner = 38;
+  const temporary folder;
+  const std::string config = config_in(folder, m);
+  struct cut {
+    int tp, dp, ep;
+  };
+  for (const auto& [tp, dp, ep] : {cut{1, 1, 1}, {1, 2, 2}, {2, 1, 2}, {2, 2, 4}, {1, 4, 2}}) {
+    const std::string job = " --tp " + std::to_string(tp) + " --dp " + std::to_string(dp) +
+                            " --ep " + std::to_string(ep);
+    const auto shown = run_velo("sharding " + config + " --json --etp 1" + job);
+    INFO(job << shown.out.substr(0, 300));
+    REQUIRE(shown.code == 0);
+    for (int rank = 0; rank < tp * dp; ++rank) {
+      INFO("rank " << rank);
+      decoder::holding held = decoder::holding::all(m);
+      held.tensor_rank = rank % tp, held.tensor_ranks = tp;
+      held.expert_rank = rank % ep, held.expert_ranks = ep;
+      CHECK(parts_shown(shown.out, rank) == parts_held(m, held));
     }
   }
 }

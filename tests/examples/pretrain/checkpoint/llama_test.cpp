@@ -201,6 +201,44 @@ TEST_CASE("training and text start from a model of transformers, whatever the la
   CHECK(text.text.size() > 5);
 }
 
+TEST_CASE("a Mixtral of transformers is read under any layout, and written again") {
+  const workplace w;
+  decoder::model_settings m = tiny_llama();
+  m.experts = 4, m.experts_per_token = 2, m.rope_theta = 1e6;
+  put_llama(w / "given", m, llama_tensors(m), 3);
+  const auto run = [&](const std::string& log, std::vector<std::string> more) {
+    more.insert(more.end(),
+                {"--load", w / "given", "--paths", w / "text", "--sequence", "32", "--batch", "4",
+                 "--steps", "2", "--warmup", "1", "--out", w / log + ".out", "--log", w / log,
+                 "--sample_bytes", "8", "--measure", "false", "--transport", "local"});
+    return run_program(more);
+  };
+  ended(0, run("one", {"--ranks", "1", "--learning_rate", "0", "--weight_decay", "0"}));
+  const decoder::llama_folder given(w / "given");
+  const decoder::safetensors_reader written(w / "one.out/checkpoint/model.safetensors");
+  for (const auto& [name, tensor] : llama_tensors(m)) {
+    INFO(name);
+    std::vector<float> values(tensor.values.size());
+    written.read({name, decoder::element::f32, tensor.shape,
+                  reinterpret_cast<std::byte*>(values.data())});
+    CHECK((values == tensor.values));
+  }
+  ended(0, run("whole", {"--ranks", "1"}));
+  ended(0, run("cut", {"--ranks", "4", "--ep", "2", "--pp", "2", "--accumulation", "1"}));
+  compare_logs(w.losses("whole"), w.losses("cut"));
+  const auto refused = [&](const char* from, const char* to, const char* why) {
+    std::string config = mixtral_config(m);
+    config.replace(config.find(from), std::string(from).size(), to);
+    put(w / "given/config.json", config);
+    CHECK_THAT(ended(1, run("none", {})).text, Contains(why));
+  };
+  refused(R"("sliding_window": null)", R"("sliding_window": 16)", "sliding_window is 16");
+  refused(R"("router_jitter_noise": 0.0)", R"("router_jitter_noise": 0.1)",
+          "router_jitter_noise is 0.1");
+  refused(R"("num_local_experts": 4)", R"("num_local_experts": 5)",
+          "has no tensor model.layers.0.block_sparse_moe.experts.4.w1.weight");
+}
+
 TEST_CASE("a damaged model of transformers ends a run before it trains") {
   const workplace w;
   const decoder::model_settings m = tiny_llama();

@@ -1,0 +1,63 @@
+// Refuses settings of experts that contradict each other, and those that no layer with experts has.
+#include <string>
+
+#include "examples/decoder/configuration/configuration.hpp"
+
+namespace decoder {
+
+void configuration::check_experts() const {
+  const auto& m = values.model;
+  if (!m.has_experts()) {
+    for (const char* name :
+         {"experts_per_token", "expert_inner", "router", "router_normalize", "balance_loss", "ep"})
+      require_unset(name, "is of a model with experts, not with", "experts");
+    return;
+  }
+  if (m.experts_per_token > m.experts) refuse("experts_per_token", "must not exceed", "experts");
+  if (m.router != "softmax" && m.router != "sigmoid")
+    refuse("router", "must be softmax or sigmoid");
+  if (m.kv_share != 0)
+    refuse("kv_share", "is of layers with a feed-forward block, not with", "experts");
+  if (values.data.has_documents())
+    refuse("documents", "leaves rows of padding, which experts would get, so not with", "experts");
+  check_expert_layout();
+  check_expert_ranks();
+}
+
+// Each token has to be on one rank alone, as a whole.
+void configuration::check_expert_layout() const {
+  const auto& p = values.parallel;
+  if (p.in_two())
+    refuse("tp_x", "cuts the columns of rows, which a router needs whole, so not with", "experts");
+  if (p.tp > 1 && !p.sequence_parallel)
+    refuse("sequence_parallel",
+           "must be true, so that each row is on one of the tensor ranks alone, with", "experts");
+  if (p.pp == 1) return;
+  if (p.pipeline == "seq1f1b")
+    refuse("pipeline",
+           "cuts windows, while a balance loss counts all rows of a micro-batch, so not with",
+           "experts");
+  if (p.pipeline == "dualpipe")
+    refuse("pipeline", "has two ranks with the weights of a stage, so not with", "experts");
+}
+
+// Experts that are dealt out: the rows of a rank are not as many in each step.
+void configuration::check_expert_ranks() const {
+  const auto& p = values.parallel;
+  if (p.ep == 1) return;
+  if (values.model.experts % p.ep != 0) refuse("ep", "must be a divisor of", "experts");
+  const char* const why = "is of ranks with as many rows in each step, not with";
+  if (values.memory.plan) refuse("plan", why, "ep");
+  if (values.memory.memory_budget != 0) refuse("memory_budget", why, "ep");
+}
+
+void configuration::require_expert_fit(std::int64_t ranks) const {
+  const auto& p = values.parallel;
+  const std::int64_t of_stage = ranks / p.pp;
+  if (of_stage % p.ep != 0)
+    refuse("ep", ("must divide the " + std::to_string(of_stage) +
+                  (of_stage == 1 ? " rank" : " ranks") + " that share a stage")
+                     .c_str());
+}
+
+}  // namespace decoder

@@ -1,0 +1,30 @@
+// What a micro-batch keeps of a layer with experts between its passes, beside `gates` and `gated` of
+// layer_activations, which then have the experts' rows.
+//
+// A row is a token at one of its experts; rows lie by expert. Choices, their weights and the counts
+// are small and are kept whatever is recomputed: so each pass has the same rows in the same order.
+#pragma once
+
+#include <cstdint>
+#include <velo/velo.hpp>
+
+#include "examples/decoder/memory/run_memory.hpp"
+
+namespace decoder {
+
+struct expert_activations {
+  buffer logits;   // [rows of the stream, experts]
+  buffer weights;  // f32 [rows of the stream, choices]
+  buffer choices;  // i32, as weights
+  buffer counts;   // i64 [experts], this rank's choices by expert
+  buffer places;   // i32, as weights: the row of each choice; of a rank that has all experts
+  buffer held;     // i64 [experts of this rank], their rows; where experts are dealt out
+  buffer input;    // [expert rows, hidden]
+  buffer output;   // [expert rows, hidden]
+  // For weight gradients that are deferred; `gates` has the gradient of the products before it.
+  buffer logits_gradient, output_gradient;
+  std::int64_t rows = 0;  // at this rank's experts
+  velo::routing routing;  // where experts are dealt out; set until the backward pass is done
+};
+
+}  // namespace decoder

@@ -1,0 +1,289 @@
+// The router, the way to the experts and back, and the experts.
+#include "examples/decoder/model/experts/expert_block.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace decoder {
+namespace {
+
+velo::dispatcher make_dispatcher(const model_settings& m, const expert_parallel& ranks) {
+  if (ranks.is_alone()) return {};
+  velo_dispatcher_desc desc = VELO_DISPATCHER_DESC_INIT;
+  desc.experts = m.experts;
+  desc.top_k = static_cast<std::int32_t>(m.experts_per_token);
+  return velo::dispatcher::create(ranks.group(), desc);
+}
+
+}  // namespace
+
+expert_block::expert_block(const velo::context& context, const weights& from,
+                           const model_settings& m, const layer_layout& at,
+                           const expert_parallel& ranks, bool training)
+    : model_(m),
+      type_(dtype_of(from.type())),
+      hidden_(m.hidden),
+      width_(m.expert_width()),
+      held_(from.layout().widths.experts),
+      router_(context, from, at.router, m.experts, hidden_, training),
+      up_(context, from, at.experts_up, {held_, 2 * width_, hidden_}, training),
+      down_(context, from, at.experts_down, {held_, hidden_, width_}, training),
+      ranks_(&ranks),
+      dispatcher_(make_dispatcher(m, ranks)) {}
+
+void expert_block::refresh(const velo::stream_ref& stream) {
+  router_.refresh(stream);
+  for (grouped_linear* each : {&up_, &down_}) each->refresh(stream);
+}
+
+velo::router_score expert_block::score() const {
+  return model_.router == "sigmoid" ? velo::router_score::sigmoid : velo::router_score::softmax;
+}
+
+// The bytes of so many columns of this rank's expert rows. A rank may have no row.
+std::int64_t expert_block::bytes(const expert_activations& e, const pass& now,
+                                 std::int64_t width) const {
+  const bool is_known = dispatcher_ || !now.memory.is_dry_run();
+  const std::int64_t room = is_known ? e.rows : now.room_of_rows() * model_.experts_per_token;
+  return std::max<std::int64_t>(room, 1) * width * (type_.bits / 8);
+}
+
+velo::tensor_view expert_block::rows(const expert_activations& e, const buffer& of,
+                                     std::int64_t width) const {
+  return {of.data(), type_, {e.rows, width}};
+}
+velo::tensor_view expert_block::stream(const pass& now, const buffer& of,
+                                       std::int64_t width) const {
+  return {of.data(), type_, {now.rows(), width}};
+}
+velo::tensor_view expert_block::choices(const pass& now, const expert_activations& e) const {
+  return {reinterpret_cast<std::int32_t*>(e.choices.data()),
+          {now.rows(), model_.experts_per_token}};
+}
+velo::tensor_view expert_block::chosen(const pass& now, const buffer& of) const {
+  return {of.floats(), {now.rows(), model_.experts_per_token}};
+}
+velo::tensor_view expert_block::places(const pass& now, const expert_activations& e) const {
+  return {reinterpret_cast<std::int32_t*>(e.places.data()),
+          {now.rows() * model_.experts_per_token}};
+}
+// The rows of each expert of this rank.
+velo::tensor_view expert_block::counts(const expert_activations& e) const {
+  const buffer& of = dispatcher_ ? e.held : e.counts;
+  return {reinterpret_cast<std::int64_t*>(of.data()), {held_}};
+}
+
+void expert_block::make(const pass& now, layer_activations& kept) const {
+  expert_activations& e = kept.expert;
+  if (!e.logits) route(now, kept);
+  if (!e.input) dispatch(now, kept);
+  if (!kept.gates)
+    now.memory.make(kept.gates, bytes(e, now, 2 * width_), [&] {
+      up_.forward(now.stream, counts(e), rows(e, e.input, hidden_),
+                  rows(e, kept.gates, 2 * width_));
+    });
+  if (!kept.gated)
+    now.memory.make(kept.gated, bytes(e, now, width_), [&] {
+      velo::swiglu(
+          now.stream,
+          velo::swiglu_args().x(rows(e, kept.gates, 2 * width_)).y(rows(e, kept.gated, width_)));
+    });
+  if (!e.output)
+    now.memory.make(e.output, bytes(e, now, hidden_), [&] {
+      down_.forward(now.stream, counts(e), rows(e, kept.gated, width_), rows(e, e.output, hidden_));
+    });
+}
+
+// Chooses the experts of this rank's tokens.
+void expert_block::route(const pass& now, layer_activations& kept) const {
+  expert_activations& e = kept.expert;
+  const std::int64_t room = now.room_of_rows(), each = room * model_.experts_per_token * 4;
+  const auto take = [&](std::int64_t size) {
+    return now.memory.take(size, VELO_PURPOSE_ACTIVATION);
+  };
+  e.logits = take(room * model_.experts * (type_.bits / 8));
+  e.weights = take(each);
+  e.choices = take(each);
+  e.counts = take(model_.experts * 8);
+  if (dispatcher_)
+    e.held = take(held_ * 8);
+  else
+    e.places = take(each);
+  const velo::tensor_view logits = stream(now, e.logits, model_.experts);
+  router_.forward(now.stream, stream(now, kept.feed_forward_input, hidden_), logits);
+  velo::topk_router(now.stream,
+                    velo::topk_router_args()
+                        .logits(logits)
+                        .weights(chosen(now, e.weights))
+                        .indices(choices(now, e))
+                        .counts(velo::tensor_view(reinterpret_cast<std::int64_t*>(e.counts.data()),
+                                                  {model_.experts}))
+                        .k(model_.experts_per_token)
+                        .score_function(score())
+                        .normalize(model_.router_normalize));
+  e.rows = now.rows() * model_.experts_per_token;
+  if (dispatcher_) begin_routing(now, e);
+}
+
+// Gives the choices to the other ranks, and gets the counts of this rank's experts.
+void expert_block::begin_routing(const pass& now, expert_activations& e) const {
+  if (!idle_.empty()) {
+    e.routing = std::move(idle_.back());
+    idle_.pop_back();
+  } else {
+    e.routing = velo::routing::create(dispatcher_);
+  }
+  e.routing.set(now.stream, choices(now, e));
+  e.rows = e.routing.rows_of(reinterpret_cast<std::int64_t*>(e.held.data()), held_);
+}
+
+void expert_block::dispatch(const pass& now, layer_activations& kept) const {
+  expert_activations& e = kept.expert;
+  const velo::tensor_view x = stream(now, kept.feed_forward_input, hidden_);
+  now.memory.make(e.input, bytes(e, now, hidden_), [&] {
+    const velo::tensor_view to = rows(e, e.input, hidden_);
+    if (dispatcher_) {
+      dispatcher_.dispatch(now.stream, e.routing, x, to);
+      return;
+    }
+    velo::moe_token_permute(now.stream, velo::moe_token_permute_args()
+                                            .tokens(x)
+                                            .indices(choices(now, e))
+                                            .permuted(to)
+                                            .sorted_indices(places(now, e))
+                                            .num_experts(model_.experts));
+  });
+}
+
+void expert_block::combine(const pass& now, const layer_activations& kept,
+                           const velo::tensor_view& branch) const {
+  const expert_activations& e = kept.expert;
+  const velo::tensor_view from = rows(e, e.output, hidden_), weights = chosen(now, e.weights);
+  if (dispatcher_) {
+    dispatcher_.combine(now.stream, e.routing, from, weights.get(), branch);
+    return;
+  }
+  velo::moe_token_unpermute(now.stream, velo::moe_token_unpermute_args()
+                                            .permuted(from)
+                                            .sorted_indices(places(now, e))
+                                            .probs(weights)
+                                            .tokens(branch));
+}
+
+void expert_block::backward(const pass& now, const velo::tensor_view& gradient,
+                            const velo::tensor_view& branch, layer_activations& kept,
+                            bool deferred) const {
+  expert_activations& e = kept.expert;
+  const auto take = [&](std::int64_t width) {
+    return now.memory.take(bytes(e, now, width),
+                           deferred ? VELO_PURPOSE_ACTIVATION : VELO_PURPOSE_WORKSPACE);
+  };
+  const buffer dweights =
+      now.memory.take(now.room_of_rows() * model_.experts_per_token * 4, VELO_PURPOSE_WORKSPACE);
+  const velo::tensor_view gates = rows(e, kept.gates, 2 * width_);
+  {
+    buffer returned = take(hidden_);
+    const velo::tensor_view drows = rows(e, returned, hidden_);
+    combine_backward(now, gradient, e, drows, chosen(now, dweights));
+    e.output = {};
+    if (!deferred) down_.weight_gradient(now.stream, counts(e), rows(e, kept.gated, width_), drows);
+    if (!deferred) kept.gated = {};
+    const buffer through = take(width_);
+    const velo::tensor_view dgated = rows(e, through, width_);
+    down_.input_gradient(now.stream, counts(e), drows, dgated);
+    velo::swiglu_backward(now.stream, velo::swiglu_backward_args().dy(dgated).x(gates).dx(gates));
+    if (deferred) e.output_gradient = std::move(returned);
+  }
+  if (!deferred) up_.weight_gradient(now.stream, counts(e), rows(e, e.input, hidden_), gates);
+  if (!deferred) e.input = {};
+  const buffer through = take(hidden_);
+  up_.input_gradient(now.stream, counts(e), gates, rows(e, through, hidden_));
+  if (!deferred) kept.gates = {};
+  dispatch_backward(now, e, rows(e, through, hidden_), branch);
+  route_backward(now, kept, chosen(now, dweights), branch, deferred);
+}
+
+void expert_block::combine_backward(const pass& now, const velo::tensor_view& gradient,
+                                    const expert_activations& e, const velo::tensor_view& drows,
+                                    const velo::tensor_view& dweights) const {
+  const velo::tensor_view from = rows(e, e.output, hidden_), weights = chosen(now, e.weights);
+  if (dispatcher_) {
+    dispatcher_.combine_backward(now.stream, e.routing, gradient, from, weights, drows, dweights);
+    return;
+  }
+  velo::moe_token_unpermute_backward(now.stream, velo::moe_token_unpermute_backward_args()
+                                                     .dy(gradient)
+                                                     .permuted(from)
+                                                     .sorted_indices(places(now, e))
+                                                     .probs(weights)
+                                                     .dpermuted(drows)
+                                                     .dprobs(dweights));
+}
+
+void expert_block::dispatch_backward(const pass& now, expert_activations& e,
+                                     const velo::tensor_view& drows,
+                                     const velo::tensor_view& branch) const {
+  if (dispatcher_) {
+    dispatcher_.dispatch_backward(now.stream, e.routing, drows, branch);
+    idle_.push_back(std::move(e.routing));
+    return;
+  }
+  velo::moe_token_permute_backward(now.stream, velo::moe_token_permute_backward_args()
+                                                   .dpermuted(drows)
+                                                   .sorted_indices(places(now, e))
+                                                   .dtokens(branch)
+                                                   .tokens(now.rows()));
+}
+
+// Writes the choices of the whole micro-batch by expert, and returns its tokens.
+std::int64_t expert_block::totals(const pass& now, const expert_activations& e,
+                                  const velo::tensor_view& counts) const {
+  auto* const all = counts.data<std::int64_t>();
+  std::memcpy(all, e.counts.data(), static_cast<std::size_t>(model_.experts) * 8);
+  ranks_->sum_counts(now.stream, counts);
+  return std::accumulate(all, all + model_.experts, std::int64_t{0}) / model_.experts_per_token;
+}
+
+// Adds the router's part to the gradient of the input. The ranks' gradients are averaged, while a
+// rank has a part of the balance loss.
+void expert_block::route_backward(const pass& now, layer_activations& kept,
+                                  const velo::tensor_view& dweights,
+                                  const velo::tensor_view& branch, bool deferred) const {
+  expert_activations& e = kept.expert;
+  const std::int64_t experts = model_.experts;
+  buffer through = now.memory.take(now.room_of_rows() * experts * (type_.bits / 8),
+                                   deferred ? VELO_PURPOSE_ACTIVATION : VELO_PURPOSE_WORKSPACE);
+  const buffer sums = now.memory.take(experts * 8, VELO_PURPOSE_WORKSPACE);
+  const velo::tensor_view dlogits = stream(now, through, experts),
+                          counts(reinterpret_cast<std::int64_t*>(sums.data()), {experts});
+  const auto balance = static_cast<float>(model_.balance_loss * now.scale * ranks_->means());
+  const velo::tensor_view dbalance(&balance, {});
+  auto call = velo::topk_router_backward_args()
+                  .logits(stream(now, e.logits, experts))
+                  .indices(choices(now, e))
+                  .dweights(dweights)
+                  .dlogits(dlogits)
+                  .score_function(score())
+                  .normalize(model_.router_normalize);
+  if (model_.balance_loss > 0)
+    call.total_tokens(totals(now, e, counts)).counts(counts).daux_loss(dbalance);
+  velo::topk_router_backward(now.stream, call);
+  if (!deferred)
+    router_.weight_gradient(now.stream, stream(now, kept.feed_forward_input, hidden_), dlogits);
+  router_.add_input_gradient(now.stream, dlogits, branch);
+  if (deferred) e.logits_gradient = std::move(through);
+}
+
+void expert_block::weight_gradients(const pass& now, const layer_activations& kept) const {
+  const expert_activations& e = kept.expert;
+  down_.weight_gradient(now.stream, counts(e), rows(e, kept.gated, width_),
+                        rows(e, e.output_gradient, hidden_));
+  up_.weight_gradient(now.stream, counts(e), rows(e, e.input, hidden_),
+                      rows(e, kept.gates, 2 * width_));
+  router_.weight_gradient(now.stream, stream(now, kept.feed_forward_input, hidden_),
+                          stream(now, e.logits_gradient, model_.experts));
+}
+
+}  // namespace decoder

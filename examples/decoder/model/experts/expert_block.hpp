@@ -1,0 +1,77 @@
+// The experts of a layer in place of its feed-forward block. A token's row goes to the experts that
+// the router chooses for it, and what these return is weighted and added up:
+//
+//   logits = router(x);  weights, choices = topk_router(logits)
+//   branch = sum over the choices j: weights[j] * down_j(swiglu(gate_up_j(x)))
+//
+// A rank that has all experts permutes its rows into expert order and back; where experts are dealt
+// out velo's dispatcher does the same over ranks. Both have the rows of an expert by token and
+// choice, and add up a token's rows in the order of its choices.
+//
+// The balance loss counts the choices of the whole micro-batch, over all ranks that have some of
+// its tokens, so its gradient does not depend on how these are dealt out. Its value is not part of
+// the loss that a step reports. Cost: k grouped rows a token, and over ranks an exchange of these
+// rows in each direction of each pass.
+#pragma once
+
+#include <vector>
+
+#include "examples/decoder/model/activations.hpp"
+#include "examples/decoder/model/experts/grouped_linear.hpp"
+#include "examples/decoder/model/linear.hpp"
+
+namespace decoder {
+
+class expert_block {
+ public:
+  expert_block(const velo::context& context, const weights& from, const model_settings& model,
+               const layer_layout& at, const expert_parallel& ranks, bool training);
+
+  void refresh(const velo::stream_ref& stream);
+
+  // Computes the missing activations from kept.feed_forward_input.
+  void make(const pass& now, layer_activations& kept) const;
+  // Writes the weighted sums [rows, hidden].
+  void combine(const pass& now, const layer_activations& kept,
+               const velo::tensor_view& branch) const;
+
+  // Writes the gradient of the input to `branch`, and adds to the weights' gradients; with
+  // `deferred` these are left to weight_gradients, which needs some of `kept`.
+  void backward(const pass& now, const velo::tensor_view& gradient, const velo::tensor_view& branch,
+                layer_activations& kept, bool deferred) const;
+  void weight_gradients(const pass& now, const layer_activations& kept) const;
+
+ private:
+  void route(const pass& now, layer_activations& kept) const;
+  void begin_routing(const pass& now, expert_activations& e) const;
+  void dispatch(const pass& now, layer_activations& kept) const;
+  void combine_backward(const pass& now, const velo::tensor_view& gradient,
+                        const expert_activations& e, const velo::tensor_view& drows,
+                        const velo::tensor_view& dweights) const;
+  void dispatch_backward(const pass& now, expert_activations& e, const velo::tensor_view& drows,
+                         const velo::tensor_view& branch) const;
+  void route_backward(const pass& now, layer_activations& kept, const velo::tensor_view& dweights,
+                      const velo::tensor_view& branch, bool deferred) const;
+  std::int64_t totals(const pass& now, const expert_activations& e,
+                      const velo::tensor_view& counts) const;
+
+  velo::router_score score() const;
+  std::int64_t bytes(const expert_activations& e, const pass& now, std::int64_t width) const;
+  velo::tensor_view rows(const expert_activations& e, const buffer& of, std::int64_t width) const;
+  velo::tensor_view stream(const pass& now, const buffer& of, std::int64_t width) const;
+  velo::tensor_view choices(const pass& now, const expert_activations& e) const;
+  velo::tensor_view chosen(const pass& now, const buffer& of) const;
+  velo::tensor_view places(const pass& now, const expert_activations& e) const;
+  velo::tensor_view counts(const expert_activations& e) const;
+
+  model_settings model_;
+  velo_dtype type_;
+  std::int64_t hidden_, width_, held_;  // held_: experts of this rank
+  linear router_;
+  grouped_linear up_, down_;
+  const expert_parallel* ranks_;
+  velo::dispatcher dispatcher_;              // empty: this rank has all experts
+  mutable std::vector<velo::routing> idle_;  // routings to be used again
+};
+
+}  // namespace decoder

@@ -1,0 +1,157 @@
+// A model with experts trains on ranks as it does on one: whichever ranks have its experts, and
+// whatever else they share.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "tests/examples/decoder/parallel/named_layouts.hpp"
+#include "tests/examples/decoder/parallel/saved_model.hpp"
+
+namespace {
+
+// Four experts whose width nothing divides, of which three are chosen, in f32.
+settings small_experts() {
+  settings s = small_model();
+  s.model.experts = 4, s.model.experts_per_token = 3, s.model.expert_inner = 38;
+  s.model.balance_loss = 0.1;
+  return s;
+}
+
+const std::vector<layout>& expert_layouts() {
+  static const std::vector<layout> all = {
+      {"two copies", 2, [](settings&) {}},
+      {"two copies that share the optimizer", 2, [](settings& s) { s.run.zero = true; }},
+      {"ep 2 over copies", 2, [](settings& s) { s.parallel.ep = 2; }},
+      {"ep 2 in two copies that share the optimizer", 4,
+       [](settings& s) { s.parallel.ep = 2, s.run.zero = true; }},
+      {"ep 4, all recomputed", 4,
+       [](settings& s) { s.parallel.ep = 4, s.memory.recompute = "full"; }},
+      {"tp 2", 2, [](settings& s) { s.parallel.tp = 2, s.parallel.sequence_parallel = true; }},
+      {"ep 2 over tp 2", 2,
+       [](settings& s) { s.parallel.tp = s.parallel.ep = 2, s.parallel.sequence_parallel = true; }},
+      {"ep 4 over tp 2 and cp 2", 4,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.cp = 2, s.parallel.ep = 4;
+         s.parallel.sequence_parallel = true;
+       }},
+      {"ep 2 over tp 2, in cp 2 and two copies that share the optimizer", 8,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.cp = s.parallel.ep = 2, s.parallel.sequence_parallel = true;
+         s.run.zero = true;
+       }},
+      {"pp 2", 2, [](settings& s) { s.parallel.pp = 2; }},
+      {"ep 2, pp 2, swapped", 4,
+       [](settings& s) { s.parallel.pp = s.parallel.ep = 2, s.memory.swap_activations = "host"; }},
+      {"ep 2, pp 2 by zbh1, shared embedding", 4,
+       [](settings& s) {
+         s.parallel.pp = s.parallel.ep = 2, s.parallel.pipeline = "zbh1", s.model.tied = true;
+       }},
+      {"ep 2, tp 2, pp 2 by zbv, the optimizer shared", 8,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.pp = s.parallel.ep = 2, s.parallel.sequence_parallel = true;
+         s.parallel.pipeline = "zbv", s.run.zero = true;
+       }},
+      {"ep 2, cp 2, pp 2 interleaved, rows of experts recomputed", 4,
+       [](settings& s) {
+         s.parallel.cp = s.parallel.pp = s.parallel.ep = 2, s.parallel.vpp = 2;
+         s.parallel.pipeline = "interleaved", s.memory.recompute = "mlp";
+       }},
+      {"ep 2, pp 2 by nanopipe, swapped late", 4,
+       [](settings& s) {
+         s.parallel.pp = s.parallel.ep = 2, s.parallel.vpp = 2;
+         s.parallel.pipeline = "nanopipe", s.parallel.nanopipe_swap = true;
+       }},
+      {"ep 2, pp 2 by ripipe, all recomputed in advance", 4,
+       [](settings& s) {
+         s.parallel.pp = s.parallel.ep = 2, s.parallel.pipeline = "ripipe";
+         s.parallel.in_advance = true, s.parallel.vpp = 2;
+       }},
+      {"ep 2, pp 2 by dualpipev", 4,
+       [](settings& s) { s.parallel.pp = s.parallel.ep = 2, s.parallel.pipeline = "dualpipev"; }},
+      {"ep 2, tp 2, cp 2, pp 2", 8, [](settings& s) {
+         s.parallel.tp = s.parallel.cp = s.parallel.pp = s.parallel.ep = 2;
+         s.parallel.sequence_parallel = true;
+       }}};
+  return all;
+}
+
+}  // namespace
+
+// VELO_PRETRAIN_LONG: 20 steps.
+TEST_CASE("experts on any ranks have the losses and gradients of one rank") {
+  const std::int64_t steps = std::getenv("VELO_PRETRAIN_LONG") != nullptr ? 20 : 3;
+  static std::map<bool, outcome> wholes;
+  for (const layout& each : expert_layouts()) DYNAMIC_SECTION(each.name) {
+      settings cut = small_experts();
+      each.set(cut);
+      settings whole = cut;
+      whole.parallel = {};
+      whole.run.zero = false;
+      cut.run.ranks = each.ranks;
+      outcome& expected = wholes[cut.model.tied];
+      if (expected.losses.empty()) expected = train_for(steps, whole);
+      compare(expected, train_for(steps, cut));
+    }
+}
+
+TEST_CASE("experts on ranks have the same bits each time, with any threads and recompute") {
+  settings s = small_experts();
+  s.parallel.ep = 2, s.run.ranks = 4;
+  if (GENERATE(false, true)) s.parallel.tp = 2, s.parallel.sequence_parallel = true;
+  const outcome first = train_for(3, s);
+  CHECK(train_for(3, s) == first);
+  s.run.threads = 2;
+  CHECK(train_for(3, s) == first);
+  for (const char* kind : {"full", "block", "uniform", "selective", "activation", "norm", "mlp"}) {
+    INFO(kind);
+    s.memory.recompute = kind;
+    CHECK(train_for(3, s) == first);
+  }
+  s.memory.recompute = "none", s.memory.swap_activations = "host";
+  CHECK(train_for(3, s) == first);
+}
+
+TEST_CASE("a checkpoint of experts has the same bits under any layout, and training goes on") {
+  const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
+  for (const char* type : {"f32", "bf16"}) {
+    settings base = small_experts();
+    base.model.dtype = type;
+    base.schedule.steps = 4;
+    outcome whole;
+    on_trainers(base, [&](decoder::member& rank, decoder::trainer& one) {
+      one.start();
+      take_steps(rank, one, 4, whole);
+    });
+    std::size_t turn = 0;
+    for (const layout& from : expert_layouts()) {
+      settings first = base;
+      from.set(first);
+      if (first.model.tied) continue;
+      first.run.ranks = from.ranks;
+      const temporary folder;
+      outcome made;
+      on_trainers(first, [&](decoder::member& rank, decoder::trainer& one) {
+        one.start();
+        take_steps(rank, one, 2, made);
+        save(rank, one, folder / "first");
+      });
+      for (const layout& to : expert_layouts()) {
+        settings second = base;
+        to.set(second);
+        if (second.model.tied || (!is_long && ++turn % 19 != 0)) continue;
+        INFO(type << ", from " << from.name << " to " << to.name);
+        second.run.ranks = to.ranks;
+        outcome on = made;
+        on_trainers(second, [&](decoder::member& rank, decoder::trainer& one) {
+          one.resume(decoder::checkpoint_reader(folder / "first"));
+          save(rank, one, folder / "second");
+          take_steps(rank, one, 2, on);
+        });
+        CHECK((contents_of(folder / "first") == contents_of(folder / "second")));
+        REQUIRE(on.losses.size() == 4);
+        for (std::size_t i = 0; i < 4; ++i)
+          CHECK(on.losses[i] ==
+                Approx(whole.losses[i]).epsilon(*type == 'f' ? 1e-5 : 2e-2).margin(0));
+      }
+    }
+  }
+}

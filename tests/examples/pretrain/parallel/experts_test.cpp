@@ -1,0 +1,69 @@
+// The program with experts: what it prints, writes and refuses. tests/examples/decoder/parallel has
+// the numbers.
+#include <catch2/catch.hpp>
+
+#include "tests/examples/pretrain/workplace.hpp"
+
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::vector<std::string> experts = {"--experts", "4", "--expert_inner", "24"};
+
+}  // namespace
+
+TEST_CASE("experts on ranks have the same bits on threads and processes") {
+  workplace w;
+  for (const char* transport : {"local", "shm"}) {
+    const outcome done =
+        ended(0, w.run(experts, {"--ranks", "4", "--ep", "2", "--tp", "2", "--sequence_parallel",
+                                 "true", "--transport", transport, "--log", w / transport, "--out",
+                                 w / transport + ".out"}));
+    CHECK_THAT(done.text, Contains("4 experts, 2 for each token") &&
+                              Contains("experts dealt out to 2 ranks") &&
+                              Contains("the model writes"));
+  }
+  CHECK(w.losses("local") == w.losses("shm"));
+  check_same_state(w / "local.out/checkpoint/", w / "shm.out/checkpoint/");
+}
+
+TEST_CASE("what ranks with experts began others go on with, and one writes with") {
+  workplace w;
+  ended(0,
+        w.run(experts, {"--ranks", "2", "--ep", "2", "--transport", "local", "--stop_after", "2"}));
+  CHECK_THAT(get(w / "out/checkpoint/config.json"), Contains("\"MixtralForCausalLM\"") &&
+                                                        Contains("\"num_local_experts\": 4") &&
+                                                        Contains("\"intermediate_size\": 24"));
+  ended(0, run_program({"--resume", w / "out", "--ep", "1", "--pp", "2", "--ranks", "2",
+                        "--stop_after", "3"}));
+  ended(0, run_program({"--resume", w / "out", "--pp", "1", "--ranks", "1"}));
+  CHECK(ended(0, run_program({"--generate", "The ", "--load", w / "out"})).text.size() > 4);
+  ended(0, w.run({"--load", w / "out", "--out", w / "tuned", "--balance_loss", "0"}));
+}
+
+TEST_CASE("settings of experts that do not go together are refused by their names") {
+  workplace w;
+  const auto refused = [&](const std::vector<std::string>& words, const char* why) {
+    CHECK_THAT(ended(1, w.run(experts, words)).text, Contains(why));
+  };
+  refused({"--experts_per_token", "5"}, "experts_per_token = 5 must not exceed experts = 4");
+  refused({"--router", "sinkhorn"}, "router = \"sinkhorn\" must be softmax or sigmoid");
+  refused({"--kv_share", "2"}, "not with experts = 4");
+  refused({"--documents", "lines"},
+          "rows of padding, which experts would get, so not with experts");
+  refused({"--tp", "2"}, "sequence_parallel = false must be true");
+  refused({"--tp", "4", "--tp_x", "2"}, "tp_x = 2 cuts the columns of rows");
+  refused({"--pp", "2", "--pipeline", "dualpipe", "--accumulation", "4"},
+          "pipeline = \"dualpipe\" has two ranks with the weights of a stage, so not with experts");
+  refused({"--pp", "2", "--pipeline", "seq1f1b", "--sequence_splits", "2"},
+          "pipeline = \"seq1f1b\" cuts windows");
+  refused({"--ranks", "3", "--ep", "3"}, "ep = 3 must be a divisor of experts = 4");
+  refused({"--ranks", "2", "--ep", "4"}, "ep = 4 must divide the 2 ranks that share a stage");
+  refused({"--ranks", "2", "--ep", "2", "--plan", "true"},
+          "plan = true is of ranks with as many rows in each step, not with ep = 2");
+  refused({"--ranks", "2", "--ep", "2", "--memory_budget", "100000000"}, "not with ep = 2");
+  for (const char* flag : {"--ep", "--experts_per_token", "--expert_inner"}) {
+    CHECK_THAT(ended(1, w.run({flag, "3"})).text,
+               Contains("is of a model with experts, not with experts = 0"));
+  }
+}
