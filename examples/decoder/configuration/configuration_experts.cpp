@@ -24,14 +24,10 @@ void configuration::check_experts() const {
   check_expert_ranks();
 }
 
-// Each token has to be on one rank alone, as a whole.
 void configuration::check_expert_layout() const {
   const auto& p = values.parallel;
   if (p.in_two())
     refuse("tp_x", "cuts the columns of rows, which a router needs whole, so not with", "experts");
-  if (p.tp > 1 && !p.sequence_parallel)
-    refuse("sequence_parallel",
-           "must be true, so that each row is on one of the tensor ranks alone, with", "experts");
   if (p.pp == 1) return;
   if (p.pipeline == "seq1f1b")
     refuse("pipeline",

@@ -3,7 +3,8 @@
 //
 // Expert ranks are ranks of one stage, tensor ranks and context ranks and copies alike: with
 // sequence parallelism each of these has rows of its own. The gradient of an expert's weights has
-// the rows of all its expert ranks at once, and is summed over the ranks that have the same experts.
+// the rows of all its expert ranks at once, and is summed over the ranks that have the same
+// experts.
 #pragma once
 
 #include <velo/velo.hpp>

@@ -94,6 +94,10 @@ void tensor_parallel::sum_gradients(const velo::stream_ref& stream,
   if (cuts_rows_) of_->group.all_reduce(stream, x, x);
 }
 
+void tensor_parallel::sum_parts(const velo::stream_ref& stream, const velo::tensor_view& x) const {
+  if (of_ != nullptr && x.numel() > 0) of_->group.all_reduce(stream, x, x);
+}
+
 velo::sequence_plan make_sequence_plan(const settings& values, const part_widths& widths,
                                        const std::vector<std::int64_t>* documents,
                                        layer_keys keys) {

@@ -53,6 +53,8 @@ class tensor_parallel {
            const velo::tensor_view& own) const;
   // Sums gradients of norms, in place, of which each rank has a part with sequence parallelism.
   void sum_gradients(const velo::stream_ref& stream, const velo::tensor_view& x) const;
+  // Sums gradients of routers, in place, of which each rank has a part.
+  void sum_parts(const velo::stream_ref& stream, const velo::tensor_view& x) const;
 
  private:
   const std::int64_t* counts(const velo::tensor_view& all) const;

@@ -70,9 +70,9 @@ class member {
   // The first and the last stage of this copy, if they share an embedding and this is one of them.
   const part& tied_ends() const { return tied_ends_; }
 
-  // Of a model with experts: the ranks that a layer's experts are dealt out to, those that have this
-  // rank's experts, and all that have tokens of a micro-batch in this stage. The second one is a
-  // group of one rank, too.
+  // Of a model with experts: the ranks that a layer's experts are dealt out to, those that have
+  // this rank's experts, and all that have tokens of a micro-batch in this stage. The second one is
+  // a group of one rank, too.
   const part& expert_ranks() const { return expert_ranks_; }
   const part& expert_copies() const { return expert_copies_; }
   const part& stage_ranks() const { return stage_ranks_; }

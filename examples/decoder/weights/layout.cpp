@@ -140,7 +140,7 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
   add_matrices(m, held, cuts);
   numbered_ = before_experts;
   add_experts(m, held, cuts);
-  if (total == 0) total = decayed = cut = experts = 16;
+  if (total == 0) total = decayed = routers_end = experts = 16;
 }
 
 void weight_layout::add_norms(const model_settings&, const holding& held, const tensor_cuts& cuts) {
@@ -166,7 +166,7 @@ void weight_layout::add_routers(const model_settings& m, const holding& held,
                                cuts, held.place_x() > 0);
     align();
   }
-  cut = total;
+  routers_end = total;
 }
 
 void weight_layout::add_matrices(const model_settings& m, const holding& held,

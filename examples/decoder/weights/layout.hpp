@@ -131,8 +131,8 @@ struct weight_layout {
   part_widths widths;
   std::vector<layer_layout> layers;  // of the whole model
   std::int64_t embedding = -1, head = -1, final_norm = -1;
-  std::int64_t decayed = 0;  // elements before this are norms, those from here on matrices
-  std::int64_t cut = 0;      // elements before this are norms and routers
+  std::int64_t decayed = 0;      // elements before this are norms, those from here on matrices
+  std::int64_t routers_end = 0;  // elements from `decayed` to here are routers
   std::int64_t experts = 0;  // elements from here on are those of experts; total: there are none
   // A multiple of 16, like every matrix's and norm's offset; 16 that stay 0 where a rank has none.
   std::int64_t total = 0;

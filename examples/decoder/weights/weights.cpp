@@ -207,8 +207,12 @@ velo::tensor_view weights::embedding_gradient() const {
   return gradient(layout_.embedding, {layout_.widths.vocab, layout_.widths.hidden});
 }
 
-velo::tensor_view weights::uncut_gradients() const {
-  return gradient(0, {layout_.cut});
+velo::tensor_view weights::norm_gradients() const {
+  return gradient(0, {layout_.decayed});
+}
+
+velo::tensor_view weights::router_gradients() const {
+  return gradient(layout_.decayed, {layout_.routers_end - layout_.decayed});
 }
 
 std::int64_t weights::count() const {

@@ -56,7 +56,8 @@ class weights {
 
   // Those of the ranges `own` that are not repeated.
   std::vector<range> counted(const std::vector<range>& own) const;
-  velo::tensor_view uncut_gradients() const;  // of norms and routers
+  velo::tensor_view norm_gradients() const;
+  velo::tensor_view router_gradients() const;
   velo::tensor_view embedding_gradient() const;
 
   std::byte* first_moment() const { return first_.data(); }

@@ -1,5 +1,5 @@
-// What a micro-batch keeps of a layer with experts between its passes, beside `gates` and `gated` of
-// layer_activations, which then have the experts' rows.
+// What a micro-batch keeps of a layer with experts between its passes, beside `gates` and `gated`
+// of layer_activations, which then have the experts' rows.
 //
 // A row is a token at one of its experts; rows lie by expert. Choices, their weights and the counts
 // are small and are kept whatever is recomputed: so each pass has the same rows in the same order.
@@ -13,8 +13,8 @@
 namespace decoder {
 
 struct expert_activations {
-  buffer logits;   // [rows of the stream, experts]
-  buffer weights;  // f32 [rows of the stream, choices]
+  buffer logits;   // [own rows, experts], of the rows that this rank gives to experts
+  buffer weights;  // f32 [own rows, choices]
   buffer choices;  // i32, as weights
   buffer counts;   // i64 [experts], this rank's choices by expert
   buffer places;   // i32, as weights: the row of each choice; of a rank that has all experts

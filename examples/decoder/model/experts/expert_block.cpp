@@ -46,8 +46,31 @@ velo::router_score expert_block::score() const {
 std::int64_t expert_block::bytes(const expert_activations& e, const pass& now,
                                  std::int64_t width) const {
   const bool is_known = dispatcher_ || !now.memory.is_dry_run();
-  const std::int64_t room = is_known ? e.rows : now.room_of_rows() * model_.experts_per_token;
+  const std::int64_t room = is_known ? e.rows : own_room(now) * model_.experts_per_token;
   return std::max<std::int64_t>(room, 1) * width * (type_.bits / 8);
+}
+
+// The rows of this rank among those of its residual stream, which it may share with tensor ranks.
+range expert_block::own(const pass& now, std::int64_t all) const {
+  const tensor_parallel& tensor = now.parallel.tensor;
+  return is_shared(now) ? tensor.part(all) : range{0, all};
+}
+bool expert_block::is_shared(const pass& now) const {
+  return !now.parallel.tensor.is_alone() && !now.parallel.tensor.cuts_rows();
+}
+std::int64_t expert_block::own_rows(const pass& now) const {
+  return own(now, now.rows()).count;
+}
+std::int64_t expert_block::own_room(const pass& now) const {
+  return own(now, now.room_of_rows()).count;
+}
+// This rank's part of a tensor [rows of the stream, hidden].
+velo::tensor_view expert_block::own_of(const pass& now, std::byte* stream) const {
+  const range mine = own(now, now.rows());
+  return {stream + mine.begin * hidden_ * (type_.bits / 8), type_, {mine.count, hidden_}};
+}
+velo::tensor_view expert_block::input(const pass& now, const layer_activations& kept) const {
+  return own_of(now, kept.feed_forward_input.data());
 }
 
 velo::tensor_view expert_block::rows(const expert_activations& e, const buffer& of,
@@ -56,18 +79,18 @@ velo::tensor_view expert_block::rows(const expert_activations& e, const buffer& 
 }
 velo::tensor_view expert_block::stream(const pass& now, const buffer& of,
                                        std::int64_t width) const {
-  return {of.data(), type_, {now.rows(), width}};
+  return {of.data(), type_, {own_rows(now), width}};
 }
 velo::tensor_view expert_block::choices(const pass& now, const expert_activations& e) const {
   return {reinterpret_cast<std::int32_t*>(e.choices.data()),
-          {now.rows(), model_.experts_per_token}};
+          {own_rows(now), model_.experts_per_token}};
 }
 velo::tensor_view expert_block::chosen(const pass& now, const buffer& of) const {
-  return {of.floats(), {now.rows(), model_.experts_per_token}};
+  return {of.floats(), {own_rows(now), model_.experts_per_token}};
 }
 velo::tensor_view expert_block::places(const pass& now, const expert_activations& e) const {
   return {reinterpret_cast<std::int32_t*>(e.places.data()),
-          {now.rows() * model_.experts_per_token}};
+          {own_rows(now) * model_.experts_per_token}};
 }
 // The rows of each expert of this rank.
 velo::tensor_view expert_block::counts(const expert_activations& e) const {
@@ -99,7 +122,7 @@ void expert_block::make(const pass& now, layer_activations& kept) const {
 // Chooses the experts of this rank's tokens.
 void expert_block::route(const pass& now, layer_activations& kept) const {
   expert_activations& e = kept.expert;
-  const std::int64_t room = now.room_of_rows(), each = room * model_.experts_per_token * 4;
+  const std::int64_t room = own_room(now), each = room * model_.experts_per_token * 4;
   const auto take = [&](std::int64_t size) {
     return now.memory.take(size, VELO_PURPOSE_ACTIVATION);
   };
@@ -112,7 +135,7 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
   else
     e.places = take(each);
   const velo::tensor_view logits = stream(now, e.logits, model_.experts);
-  router_.forward(now.stream, stream(now, kept.feed_forward_input, hidden_), logits);
+  router_.forward(now.stream, input(now, kept), logits);
   velo::topk_router(now.stream,
                     velo::topk_router_args()
                         .logits(logits)
@@ -123,7 +146,7 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
                         .k(model_.experts_per_token)
                         .score_function(score())
                         .normalize(model_.router_normalize));
-  e.rows = now.rows() * model_.experts_per_token;
+  e.rows = own_rows(now) * model_.experts_per_token;
   if (dispatcher_) begin_routing(now, e);
 }
 
@@ -141,7 +164,7 @@ void expert_block::begin_routing(const pass& now, expert_activations& e) const {
 
 void expert_block::dispatch(const pass& now, layer_activations& kept) const {
   expert_activations& e = kept.expert;
-  const velo::tensor_view x = stream(now, kept.feed_forward_input, hidden_);
+  const velo::tensor_view x = input(now, kept);
   now.memory.make(e.input, bytes(e, now, hidden_), [&] {
     const velo::tensor_view to = rows(e, e.input, hidden_);
     if (dispatcher_) {
@@ -157,9 +180,38 @@ void expert_block::dispatch(const pass& now, layer_activations& kept) const {
   });
 }
 
+// The rows that a rank writes, which is then given those of the other tensor ranks.
+class expert_block::written_rows {
+ public:
+  written_rows(const expert_block& of, const pass& now, const velo::tensor_view& all)
+      : now_(now), all_(all), own_(all), is_shared_(of.is_shared(now)) {
+    if (!is_shared_) return;
+    memory_ = now.memory.take(of.own_room(now) * of.hidden_ * (of.type_.bits / 8),
+                              VELO_PURPOSE_WORKSPACE);
+    own_ = {memory_.data(), of.type_, {of.own_rows(now), of.hidden_}};
+  }
+  const velo::tensor_view& view() const { return own_; }
+  void finish() const {
+    if (is_shared_) now_.parallel.tensor.gather(now_.stream, own_, all_);
+  }
+
+ private:
+  const pass& now_;
+  buffer memory_;
+  const velo::tensor_view all_;
+  velo::tensor_view own_;
+  bool is_shared_;
+};
+
 void expert_block::combine(const pass& now, const layer_activations& kept,
                            const velo::tensor_view& branch) const {
-  const expert_activations& e = kept.expert;
+  const written_rows written(*this, now, branch);
+  combine_own(now, kept.expert, written.view());
+  written.finish();
+}
+
+void expert_block::combine_own(const pass& now, const expert_activations& e,
+                               const velo::tensor_view& branch) const {
   const velo::tensor_view from = rows(e, e.output, hidden_), weights = chosen(now, e.weights);
   if (dispatcher_) {
     dispatcher_.combine(now.stream, e.routing, from, weights.get(), branch);
@@ -181,12 +233,12 @@ void expert_block::backward(const pass& now, const velo::tensor_view& gradient,
                            deferred ? VELO_PURPOSE_ACTIVATION : VELO_PURPOSE_WORKSPACE);
   };
   const buffer dweights =
-      now.memory.take(now.room_of_rows() * model_.experts_per_token * 4, VELO_PURPOSE_WORKSPACE);
+      now.memory.take(own_room(now) * model_.experts_per_token * 4, VELO_PURPOSE_WORKSPACE);
   const velo::tensor_view gates = rows(e, kept.gates, 2 * width_);
   {
     buffer returned = take(hidden_);
     const velo::tensor_view drows = rows(e, returned, hidden_);
-    combine_backward(now, gradient, e, drows, chosen(now, dweights));
+    combine_backward(now, own_of(now, gradient.data<std::byte>()), e, drows, chosen(now, dweights));
     e.output = {};
     if (!deferred) down_.weight_gradient(now.stream, counts(e), rows(e, kept.gated, width_), drows);
     if (!deferred) kept.gated = {};
@@ -201,8 +253,10 @@ void expert_block::backward(const pass& now, const velo::tensor_view& gradient,
   const buffer through = take(hidden_);
   up_.input_gradient(now.stream, counts(e), gates, rows(e, through, hidden_));
   if (!deferred) kept.gates = {};
-  dispatch_backward(now, e, rows(e, through, hidden_), branch);
-  route_backward(now, kept, chosen(now, dweights), branch, deferred);
+  const written_rows written(*this, now, branch);
+  dispatch_backward(now, e, rows(e, through, hidden_), written.view());
+  route_backward(now, kept, chosen(now, dweights), written.view(), deferred);
+  written.finish();
 }
 
 void expert_block::combine_backward(const pass& now, const velo::tensor_view& gradient,
@@ -234,7 +288,7 @@ void expert_block::dispatch_backward(const pass& now, expert_activations& e,
                                                    .dpermuted(drows)
                                                    .sorted_indices(places(now, e))
                                                    .dtokens(branch)
-                                                   .tokens(now.rows()));
+                                                   .tokens(own_rows(now)));
 }
 
 // Writes the choices of the whole micro-batch by expert, and returns its tokens.
@@ -253,7 +307,7 @@ void expert_block::route_backward(const pass& now, layer_activations& kept,
                                   const velo::tensor_view& branch, bool deferred) const {
   expert_activations& e = kept.expert;
   const std::int64_t experts = model_.experts;
-  buffer through = now.memory.take(now.room_of_rows() * experts * (type_.bits / 8),
+  buffer through = now.memory.take(own_room(now) * experts * (type_.bits / 8),
                                    deferred ? VELO_PURPOSE_ACTIVATION : VELO_PURPOSE_WORKSPACE);
   const buffer sums = now.memory.take(experts * 8, VELO_PURPOSE_WORKSPACE);
   const velo::tensor_view dlogits = stream(now, through, experts),
@@ -270,8 +324,7 @@ void expert_block::route_backward(const pass& now, layer_activations& kept,
   if (model_.balance_loss > 0)
     call.total_tokens(totals(now, e, counts)).counts(counts).daux_loss(dbalance);
   velo::topk_router_backward(now.stream, call);
-  if (!deferred)
-    router_.weight_gradient(now.stream, stream(now, kept.feed_forward_input, hidden_), dlogits);
+  if (!deferred) router_.weight_gradient(now.stream, input(now, kept), dlogits);
   router_.add_input_gradient(now.stream, dlogits, branch);
   if (deferred) e.logits_gradient = std::move(through);
 }
@@ -282,7 +335,7 @@ void expert_block::weight_gradients(const pass& now, const layer_activations& ke
                         rows(e, e.output_gradient, hidden_));
   up_.weight_gradient(now.stream, counts(e), rows(e, e.input, hidden_),
                       rows(e, kept.gates, 2 * width_));
-  router_.weight_gradient(now.stream, stream(now, kept.feed_forward_input, hidden_),
+  router_.weight_gradient(now.stream, input(now, kept),
                           stream(now, e.logits_gradient, model_.experts));
 }
 

@@ -8,6 +8,9 @@
 // out velo's dispatcher does the same over ranks. Both have the rows of an expert by token and
 // choice, and add up a token's rows in the order of its choices.
 //
+// Where tensor ranks have the same rows, each gives a part of them to the experts, and they gather
+// what comes back; so a router's gradient is a sum over tensor ranks.
+//
 // The balance loss counts the choices of the whole micro-batch, over all ranks that have some of
 // its tokens, so its gradient does not depend on how these are dealt out. Its value is not part of
 // the loss that a step reports. Cost: k grouped rows a token, and over ranks an exchange of these
@@ -55,7 +58,17 @@ class expert_block {
   std::int64_t totals(const pass& now, const expert_activations& e,
                       const velo::tensor_view& counts) const;
 
+  class written_rows;
+  void combine_own(const pass& now, const expert_activations& e,
+                   const velo::tensor_view& branch) const;
+
   velo::router_score score() const;
+  range own(const pass& now, std::int64_t all) const;
+  bool is_shared(const pass& now) const;
+  std::int64_t own_rows(const pass& now) const;
+  std::int64_t own_room(const pass& now) const;
+  velo::tensor_view own_of(const pass& now, std::byte* stream) const;
+  velo::tensor_view input(const pass& now, const layer_activations& kept) const;
   std::int64_t bytes(const expert_activations& e, const pass& now, std::int64_t width) const;
   velo::tensor_view rows(const expert_activations& e, const buffer& of, std::int64_t width) const;
   velo::tensor_view stream(const pass& now, const buffer& of, std::int64_t width) const;

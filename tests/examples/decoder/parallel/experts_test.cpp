@@ -26,6 +26,13 @@ const std::vector<layout>& expert_layouts() {
       {"ep 4, all recomputed", 4,
        [](settings& s) { s.parallel.ep = 4, s.memory.recompute = "full"; }},
       {"tp 2", 2, [](settings& s) { s.parallel.tp = 2, s.parallel.sequence_parallel = true; }},
+      {"tp 3 with all rows, ep 2 in two copies", 6,
+       [](settings& s) { s.parallel.tp = 3, s.parallel.ep = 2; }},
+      {"ep 2 over tp 2 with all rows, in pp 2 by zbh1, all recomputed", 4,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.ep = s.parallel.pp = 2, s.parallel.pipeline = "zbh1";
+         s.memory.recompute = "full";
+       }},
       {"ep 2 over tp 2", 2,
        [](settings& s) { s.parallel.tp = s.parallel.ep = 2, s.parallel.sequence_parallel = true; }},
       {"ep 4 over tp 2 and cp 2", 4,

@@ -51,7 +51,6 @@ TEST_CASE("settings of experts that do not go together are refused by their name
   refused({"--kv_share", "2"}, "not with experts = 4");
   refused({"--documents", "lines"},
           "rows of padding, which experts would get, so not with experts");
-  refused({"--tp", "2"}, "sequence_parallel = false must be true");
   refused({"--tp", "4", "--tp_x", "2"}, "tp_x = 2 cuts the columns of rows");
   refused({"--pp", "2", "--pipeline", "dualpipe", "--accumulation", "4"},
           "pipeline = \"dualpipe\" has two ranks with the weights of a stage, so not with experts");
