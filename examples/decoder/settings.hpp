@@ -146,7 +146,8 @@ struct run_settings {
   bool measure = true;     // the machine's limits, before the first step
   bool operators = false;  // a table of the time by operator, after the last step
   std::string trace, gradients;
-  std::string profile;  // directory
+  std::string routing_record, routing_replay;  // directories
+  std::string profile;                         // directory
   std::int64_t profile_start = 10, profile_end = 12, profile_level = 0;
   std::string profile_ranks = "all";
   std::int64_t log_every = 10;

@@ -33,14 +33,14 @@ void write_anew(const std::string& path, const std::string& text) {
   }
 }
 
-void make_directory(const std::string& path) {
+void make_directory(const char* flag, const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (!std::filesystem::is_directory(path))
-    fail("--profile: %s: cannot create the directory: %s", path.c_str(),
+    fail("%s: %s: cannot create the directory: %s", flag, path.c_str(),
          error ? error.message().c_str() : "it is something else");
   if (::access(path.c_str(), W_OK) != 0)
-    fail("--profile: %s: cannot write there: %s", path.c_str(), std::strerror(errno));
+    fail("%s: %s: cannot write there: %s", flag, path.c_str(), std::strerror(errno));
 }
 
 std::string trace_of(const std::string& events) {
@@ -59,9 +59,12 @@ void require_outputs(const out_folder& out, const settings& values) {
     out.require_apart("--gradients", values.run.gradients);
     require_replaceable_tensors(values.run.gradients);
   }
-  if (!values.run.profile.empty()) {
-    out.require_apart("--profile", values.run.profile);
-    make_directory(values.run.profile);
+  const std::pair<const char*, const std::string&> directories[] = {
+      {"--profile", values.run.profile}, {"--routing_record", values.run.routing_record}};
+  for (const auto& [flag, path] : directories) {
+    if (path.empty()) continue;
+    out.require_apart(flag, path);
+    make_directory(flag, path);
   }
   const std::string& timeline = values.parallel.timeline;
   if (timeline.empty()) return;

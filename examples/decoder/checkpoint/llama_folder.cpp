@@ -108,6 +108,9 @@ void llama_folder::require_model(const model_settings& model) const {
   for (const weight_slice& each : weight_layout(model).slices) wanted[each.name] = each.shape;
   if (model.tied && file_of_.count(head) > 0) wanted[head] = {model.vocab, model.hidden};
   for (const auto& [name, shape] : wanted) {
+    if (entry_of(name).type == element::i32)
+      fail("%s: tensor %s is I32, expected F32 or BF16", file_of(name).path().c_str(),
+           name.c_str());
     const std::vector<std::int64_t>& found = entry_of(name).shape;
     if (found != shape)
       fail("%s: tensor %s is %s, but config.json makes it %s", file_of(name).path().c_str(),

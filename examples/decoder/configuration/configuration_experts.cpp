@@ -11,6 +11,8 @@ void configuration::check_experts() const {
     for (const char* name :
          {"experts_per_token", "expert_inner", "router", "router_normalize", "balance_loss", "ep"})
       require_unset(name, "is of a model with experts, not with", "experts");
+    for (const char* name : {"routing_record", "routing_replay"})
+      require_unset(name, "is of a model with experts, not with", "experts");
     return;
   }
   if (m.experts_per_token > m.experts) refuse("experts_per_token", "must not exceed", "experts");
@@ -20,6 +22,11 @@ void configuration::check_experts() const {
     refuse("kv_share", "is of layers with a feed-forward block, not with", "experts");
   if (values.data.has_documents())
     refuse("documents", "leaves rows of padding, which experts would get, so not with", "experts");
+  for (const char* name : {"routing_record", "routing_replay"})
+    if (!word(name).empty() && values.parallel.post_validation)
+      refuse(name, "is of steps that are done once, not with", "post_validation");
+  if (!values.run.routing_record.empty() && !values.run.routing_replay.empty())
+    refuse("routing_record", "would write what is read, so not with", "routing_replay");
   check_expert_layout();
   check_expert_ranks();
 }

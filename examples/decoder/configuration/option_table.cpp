@@ -256,6 +256,11 @@ void configuration::add_run() {
   add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
   add("run", "gradients", &r.gradients,
       "FILE.safetensors that receives the gradients of the first step, before they are clipped");
+  add("run", "routing_record", &r.routing_record,
+      "directory that receives which experts the tokens of each step chose, a safetensors file a "
+      "step");
+  add("run", "routing_replay", &r.routing_replay,
+      "directory of such files, whose choices are taken in place of the router's");
   add("run", "profile", &r.profile,
       "directory that receives when operators, collectives and passes ran in some steps, as traces "
       "for Perfetto: of each rank, and of all in one");

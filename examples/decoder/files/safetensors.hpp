@@ -16,12 +16,14 @@
 
 #include "examples/decoder/files/file.hpp"
 
+struct json_t;
+
 namespace decoder {
 
-enum class element : std::uint8_t { f32, bf16 };
+enum class element : std::uint8_t { f32, bf16, i32 };
 
 constexpr std::size_t element_bytes(element type) {
-  return type == element::f32 ? 4 : 2;
+  return type == element::bf16 ? 2 : 4;
 }
 
 // A tensor in memory under its name in files; compact, row-major.
@@ -47,6 +49,9 @@ void each_piece(const named_tensor& of, F&& piece) {
     piece(first, std::min(of.piece_words, count - first));
 }
 
+// "F32", as in the header of a file.
+const char* name_of(element type);
+
 // "[2, 3]"
 std::string shown(const std::vector<std::int64_t>& shape);
 
@@ -65,6 +70,7 @@ class safetensors_reader {
     std::uint64_t begin, end;  // in the file
   };
   const std::map<std::string, entry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& path() const { return path_; }
 
   // Fills the tensor; refuses when the file has none of that name, dtype and shape.
@@ -81,12 +87,14 @@ class safetensors_reader {
 
  private:
   const entry& find(const named_tensor& wanted) const;
+  void read_metadata(json_t* json);
   void parse(const std::string& header, std::uint64_t data_begin, std::uint64_t file_bytes);
   void require_tiling(std::uint64_t data_begin, std::uint64_t file_bytes) const;
 
   std::string path_;
   descriptor file_;
   std::map<std::string, entry> entries_;
+  std::map<std::string, std::string> metadata_;  // texts alone
 };
 
 }  // namespace decoder

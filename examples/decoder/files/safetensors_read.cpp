@@ -38,13 +38,14 @@ safetensors_reader::entry parse_entry(const std::string& where, json_t* json) {
     fail("%s: must have dtype, shape and two data_offsets", where.c_str());
   }
   safetensors_reader::entry result{};
-  if (std::strcmp(json_string_value(dtype), "F32") == 0) {
-    result.type = element::f32;
-  } else if (std::strcmp(json_string_value(dtype), "BF16") == 0) {
-    result.type = element::bf16;
-  } else {
-    fail("%s: dtype %s is neither F32 nor BF16", where.c_str(), json_string_value(dtype));
-  }
+  const auto is_named = [&](element type) {
+    return std::strcmp(json_string_value(dtype), name_of(type)) == 0;
+  };
+  constexpr element known[] = {element::f32, element::bf16, element::i32};
+  const auto* const found = std::find_if(std::begin(known), std::end(known), is_named);
+  if (found == std::end(known))
+    fail("%s: dtype %s is none of F32, BF16 and I32", where.c_str(), json_string_value(dtype));
+  result.type = *found;
   std::uint64_t bytes = element_bytes(result.type);
   size_t index;
   json_t* size;
@@ -107,7 +108,10 @@ void safetensors_reader::parse(const std::string& header, std::uint64_t data_beg
   const char* name;
   json_t* json;
   json_object_foreach(root.get(), name, json) {
-    if (std::strcmp(name, "__metadata__") == 0) continue;
+    if (std::strcmp(name, "__metadata__") == 0) {
+      read_metadata(json);
+      continue;
+    }
     const std::string where = path_ + ": tensor " + name;
     entry parsed = parse_entry(where, json);
     if (parsed.end > file_bytes - data_begin)
@@ -117,6 +121,14 @@ void safetensors_reader::parse(const std::string& header, std::uint64_t data_beg
     entries_.emplace(name, std::move(parsed));
   }
   require_tiling(data_begin, file_bytes);
+}
+
+void safetensors_reader::read_metadata(json_t* json) {
+  const char* key;
+  json_t* value;
+  json_object_foreach(json, key, value) {
+    if (json_is_string(value)) metadata_[key] = json_string_value(value);
+  }
 }
 
 void safetensors_reader::require_tiling(std::uint64_t data_begin, std::uint64_t file_bytes) const {
@@ -137,9 +149,8 @@ const safetensors_reader::entry& safetensors_reader::find(const named_tensor& wa
   if (found == entries_.end()) fail("%s: has no tensor %s", path_.c_str(), wanted.name.c_str());
   const entry& each = found->second;
   if (each.type != wanted.type || each.shape != wanted.shape) {
-    const auto type = [](element e) { return e == element::f32 ? "F32" : "BF16"; };
     fail("%s: tensor %s is %s %s, expected %s %s", path_.c_str(), wanted.name.c_str(),
-         type(each.type), shown(each.shape).c_str(), type(wanted.type),
+         name_of(each.type), shown(each.shape).c_str(), name_of(wanted.type),
          shown(wanted.shape).c_str());
   }
   return each;
@@ -166,7 +177,7 @@ void safetensors_reader::read(const std::string& name, std::int64_t first, std::
   std::byte* const stored = words + n * (sizeof(float) - size);  // the end of the room for f32
   read_at(path_, file_.get(), stored, n * size,
           from.begin + static_cast<std::uint64_t>(first) * size);
-  if (from.type == element::f32) return;
+  if (from.type != element::bf16) return;
   for (std::size_t i = 0; i < n; ++i) {  // no write reaches what is not read yet
     std::uint16_t high;
     std::memcpy(&high, stored + i * size, size);

@@ -9,6 +9,10 @@
 
 namespace decoder {
 
+const char* name_of(element type) {
+  return type == element::f32 ? "F32" : type == element::bf16 ? "BF16" : "I32";
+}
+
 std::size_t named_tensor::bytes() const {
   std::size_t total = element_bytes(type);
   for (const std::int64_t size : shape) total *= static_cast<std::size_t>(size);
@@ -29,9 +33,8 @@ void write_safetensors(durable_file& file, const std::vector<named_tensor>& tens
     const std::uint64_t end = offset + each.bytes();
     json_object_set_new(
         root, each.name.c_str(),
-        json_pack("{s:s, s:o, s:[I, I]}", "dtype", each.type == element::f32 ? "F32" : "BF16",
-                  "shape", shape, "data_offsets", static_cast<json_int_t>(offset),
-                  static_cast<json_int_t>(end)));
+        json_pack("{s:s, s:o, s:[I, I]}", "dtype", name_of(each.type), "shape", shape,
+                  "data_offsets", static_cast<json_int_t>(offset), static_cast<json_int_t>(end)));
     offset = end;
   }
   char* dumped = json_dumps(root, JSON_COMPACT);

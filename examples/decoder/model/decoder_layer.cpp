@@ -15,7 +15,7 @@ std::int64_t float_bytes(std::int64_t count) {
 
 decoder_layer::decoder_layer(const velo::context& context, const weights& from,
                              const model_settings& m, const layer_layout& at, bool training,
-                             layer_keys keys, const expert_parallel& experts)
+                             layer_keys keys, const expert_parallel& experts, std::size_t number)
     : model_(m),
       part_(from.layout().widths),
       type_(dtype_of(from.type())),
@@ -27,7 +27,7 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
       attention_gain_(from.weight(at.attention_norm, {part_.hidden})),
       feed_forward_gain_(from.weight(at.feed_forward_norm, {part_.hidden})) {
   if (m.has_experts()) {
-    experts_.emplace(context, from, m, at, experts, training);
+    experts_.emplace(context, from, m, at, experts, training, number);
   } else {
     gate_up_.emplace(context, from, at.gate_up, 2 * part_.inner, part_.hidden, training);
     down_.emplace(context, from, at.down, part_.hidden, part_.inner, training);

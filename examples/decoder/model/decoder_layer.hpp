@@ -34,10 +34,10 @@ class split_tensors;
 class decoder_layer {
  public:
   // keys: which of other ranks' keys attention keeps for the gradient. experts: must outlive the
-  // layer.
+  // layer. number: the layer's, in the whole model.
   decoder_layer(const velo::context& context, const weights& from, const model_settings& model,
                 const layer_layout& at, bool training, layer_keys keys,
-                const expert_parallel& experts);
+                const expert_parallel& experts, std::size_t number);
 
   void refresh(const velo::stream_ref& stream);
 

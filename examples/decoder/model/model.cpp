@@ -33,7 +33,7 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
   const weight_layout& at = weights.layout();
   for (std::size_t i = part.first; i < part.last; ++i)
     layers_.emplace_back(context, weights, settings, at.layers[i], training,
-                         parallel_->context.keys_of(i), parallel_->experts);
+                         parallel_->context.keys_of(i), parallel_->experts, i);
   const velo::sizes table = {part_.vocab, part_.hidden};
   if (begins_) embedding_ = weights.weight(at.embedding, table);
   if (ends_) {
@@ -83,7 +83,8 @@ void model::require_head(const velo::stream_ref& stream) {
 pass model::begin(const velo::stream_ref& stream, const activations& of) const {
   const batch_shape room = of.room(memory_.is_dry_run());
   const packed_documents* documents = of.documents ? &*of.documents : nullptr;
-  return {stream, memory_, angles_, *parallel_, of.batch(), room, documents, of.split};
+  return {stream, memory_,   angles_,  *parallel_, of.batch(),
+          room,   documents, of.split, of.choices, of.first_window};
 }
 
 velo::tensor_view model::stream(const pass& now, const buffer& of) const {

@@ -67,6 +67,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       recompute_(recompute_of(values.memory, values.model.layers)) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   weights_.set_piece(values.run.save_slice);
+  if (!values.run.routing_record.empty() || !values.run.routing_replay.empty())
+    choices_ = std::make_unique<step_choices>(rank, values, text.crc);
   if (sharded()) weights_.shard(rank, data_parallel_->own());
   counted_ = counted_ranges(weights_, data_parallel_.get());
   if (plan_) {
@@ -228,6 +230,8 @@ void trainer::refresh(const data_parallel* gathered) {
 
 void trainer::write_batch(std::int64_t micro_batch, class activations& into) {
   const std::int64_t first = micro_batch * values_.data.batch + rank_.copy() * windows_here();
+  into.choices = choices_.get();
+  into.first_window = first - steps_done_ * values_.data.batch * values_.data.accumulation;
   writer_.begin();
   for (std::int64_t i = 0; i < windows_here(); ++i) writer_.add(windows_.at(first + i));
   hand_over(into);
@@ -312,9 +316,11 @@ trainer::result trainer::waited() {
   swap_state_out();
   weights_.clear_gradients();
   memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
+  if (choices_) choices_->begin(steps_done_ + 1);
   memory_.begin_step();
   double loss = pipeline_ ? pipelined() : micro_batches();
   memory_.end_step();
+  if (choices_) choices_->end();
   finish_gradients(stream_, *parallel_, weights_, data_parallel_.get());
   loss = rank_.sum(loss) / rank_.copies();
   memory_.note("optimizer");
@@ -371,6 +377,7 @@ void trainer::give(const std::vector<named_tensor>& all) {
 }
 
 void trainer::write_windows(const window* all, std::int64_t count, class activations& into) {
+  into.choices = nullptr;
   writer_.begin();
   for (std::int64_t i = 0; i < count; ++i) writer_.add(all[i]);
   hand_over(into);

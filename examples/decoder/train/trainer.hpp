@@ -14,6 +14,7 @@
 #include "examples/decoder/data/corpus.hpp"
 #include "examples/decoder/data/training_windows.hpp"
 #include "examples/decoder/data/window_writer.hpp"
+#include "examples/decoder/model/experts/step_choices.hpp"
 #include "examples/decoder/model/model.hpp"
 #include "examples/decoder/optimizer/optimizer.hpp"
 #include "examples/decoder/parallel/data_parallel.hpp"
@@ -137,6 +138,7 @@ class trainer {
   std::int64_t steps_done_ = 0;
   std::vector<float> losses_;
   std::unique_ptr<parity_trace> trace_;
+  std::unique_ptr<step_choices> choices_;  // or nullptr
 };
 
 }  // namespace decoder

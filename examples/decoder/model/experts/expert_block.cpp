@@ -2,9 +2,12 @@
 #include "examples/decoder/model/experts/expert_block.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <utility>
+
+#include "examples/decoder/model/experts/step_choices.hpp"
 
 namespace decoder {
 namespace {
@@ -21,8 +24,9 @@ velo::dispatcher make_dispatcher(const model_settings& m, const expert_parallel&
 
 expert_block::expert_block(const velo::context& context, const weights& from,
                            const model_settings& m, const layer_layout& at,
-                           const expert_parallel& ranks, bool training)
+                           const expert_parallel& ranks, bool training, std::size_t layer)
     : model_(m),
+      layer_(layer),
       type_(dtype_of(from.type())),
       hidden_(m.hidden),
       width_(m.expert_width()),
@@ -146,8 +150,65 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
                         .k(model_.experts_per_token)
                         .score_function(score())
                         .normalize(model_.router_normalize));
+  if (now.choices != nullptr) record_or_replay(now, e);
   e.rows = own_rows(now) * model_.experts_per_token;
   if (dispatcher_) begin_routing(now, e);
+}
+
+// Rows are those of one sequence after another, in the order in which this rank holds them.
+void expert_block::record_or_replay(const pass& now, const expert_activations& e) const {
+  const tensor_parallel& tensor = now.parallel.tensor;
+  const std::int64_t k = model_.experts_per_token, length = now.batch.length,
+                     first = tensor.is_alone() ? 0 : tensor.part(now.batch.all_tokens()).begin;
+  const held_rows& held = now.share().rows;
+  const std::vector<std::int64_t> positions = held.positions();
+  auto* const own = reinterpret_cast<std::int32_t*>(e.choices.data());
+  for (std::int64_t row = 0; row < own_rows(now); ++row) {
+    const std::int64_t window = now.first_window + (first + row) / length,
+                       position = positions[static_cast<std::size_t>((first + row) % length)];
+    std::int32_t* const all = now.choices->of(layer_, window * held.sequence() + position);
+    if (now.choices->replays())
+      std::copy_n(all, k, own + row * k);
+    else
+      std::copy_n(own + row * k, k, all);
+  }
+  if (now.choices->replays()) set_weights(now, e);
+}
+
+// The weights and counts of choices that the router did not make, from its scores.
+void expert_block::set_weights(const pass& now, const expert_activations& e) const {
+  const std::int64_t experts = model_.experts, k = model_.experts_per_token;
+  const auto* const chosen = reinterpret_cast<const std::int32_t*>(e.choices.data());
+  auto* const counts = reinterpret_cast<std::int64_t*>(e.counts.data());
+  std::fill_n(counts, experts, 0);
+  std::vector<float> scores(static_cast<std::size_t>(experts));
+  const velo::tensor_view exact(scores.data(), {1, experts});
+  for (std::int64_t row = 0; row < own_rows(now); ++row) {
+    const velo::tensor_view logits(e.logits.data() + row * experts * (type_.bits / 8), type_,
+                                   {1, experts});
+    velo::cast(now.stream, velo::cast_args().x(logits).y(exact).dtype(velo::element::float32));
+    to_scores(scores);
+    float* const weights = e.weights.floats() + row * k;
+    for (std::int64_t i = 0; i < k; ++i) {
+      const auto expert = static_cast<std::size_t>(chosen[row * k + i]);
+      weights[i] = scores[expert];
+      ++counts[expert];
+    }
+    const float sum = std::accumulate(weights, weights + k, 0.0f);
+    for (std::int64_t i = 0; model_.router_normalize && i < k; ++i) weights[i] /= sum;
+  }
+}
+
+// Turns a token's logits into its scores.
+void expert_block::to_scores(std::vector<float>& logits) const {
+  if (model_.router == "sigmoid") {
+    for (float& each : logits) each = 1 / (1 + std::exp(-each));
+    return;
+  }
+  const float most = *std::max_element(logits.begin(), logits.end());
+  for (float& each : logits) each = std::exp(each - most);
+  const float sum = std::accumulate(logits.begin(), logits.end(), 0.0f);
+  for (float& each : logits) each /= sum;
 }
 
 // Gives the choices to the other ranks, and gets the counts of this rank's experts.

@@ -28,7 +28,8 @@ namespace decoder {
 class expert_block {
  public:
   expert_block(const velo::context& context, const weights& from, const model_settings& model,
-               const layer_layout& at, const expert_parallel& ranks, bool training);
+               const layer_layout& at, const expert_parallel& ranks, bool training,
+               std::size_t layer);
 
   void refresh(const velo::stream_ref& stream);
 
@@ -46,6 +47,8 @@ class expert_block {
 
  private:
   void route(const pass& now, layer_activations& kept) const;
+  void record_or_replay(const pass& now, const expert_activations& e) const;
+  void set_weights(const pass& now, const expert_activations& e) const;
   void begin_routing(const pass& now, expert_activations& e) const;
   void dispatch(const pass& now, layer_activations& kept) const;
   void combine_backward(const pass& now, const velo::tensor_view& gradient,
@@ -63,6 +66,7 @@ class expert_block {
                    const velo::tensor_view& branch) const;
 
   velo::router_score score() const;
+  void to_scores(std::vector<float>& logits) const;
   range own(const pass& now, std::int64_t all) const;
   bool is_shared(const pass& now) const;
   std::int64_t own_rows(const pass& now) const;
@@ -78,6 +82,7 @@ class expert_block {
   velo::tensor_view counts(const expert_activations& e) const;
 
   model_settings model_;
+  std::size_t layer_;  // of the whole model
   velo_dtype type_;
   std::int64_t hidden_, width_, held_;  // held_: experts of this rank
   linear router_;

@@ -73,7 +73,7 @@ TEST_CASE("headers that lie are refused") {
     return refusal(with_header(R"({"a":)" + t + "}", bytes));
   };
   CHECK_THAT(one("5", 0), Contains("must have dtype"));
-  CHECK_THAT(one(tensor("I64", "[1]", "[0,8]"), 8), Contains("neither F32 nor BF16"));
+  CHECK_THAT(one(tensor("I64", "[1]", "[0,8]"), 8), Contains("none of F32, BF16 and I32"));
   CHECK_THAT(one(tensor("F32", "[-1]", "[0,8]"), 8), Contains("malformed shape"));
   CHECK_THAT(one(tensor("F32", "[2.0]", "[0,8]"), 8), Contains("malformed shape"));
   CHECK_THAT(one(tensor("F32", "[3]", "[0,8]"), 8), Contains("disagree"));

@@ -2,7 +2,9 @@
 // whatever else they share.
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 
+#include "examples/decoder/model/experts/step_choices.hpp"
 #include "tests/examples/decoder/parallel/named_layouts.hpp"
 #include "tests/examples/decoder/parallel/saved_model.hpp"
 
@@ -98,6 +100,62 @@ TEST_CASE("experts on any ranks have the losses and gradients of one rank") {
       if (expected.losses.empty()) expected = train_for(steps, whole);
       compare(expected, train_for(steps, cut));
     }
+}
+
+TEST_CASE("choices are recorded alike on any ranks, and replayed in place of a router's") {
+  const temporary folder;
+  for (const char* each : {"one", "cut"}) std::filesystem::create_directory(folder / each);
+  settings s = small_experts();
+  s.run.routing_record = folder / "one";
+  const outcome whole = train_for(3, s);
+  const auto file = [&](const char* of, std::int64_t step) {
+    return decoder::step_choices::file_of(folder / of, step);
+  };
+  const std::string recorded = get(file("one", 1)) + get(file("one", 2)) + get(file("one", 3));
+  CHECK(recorded.size() > 3 * 4 * 200 * 4 * 3 * 4);  // steps, micro-batches, tokens, layers, ..
+  for (const layout& each : expert_layouts()) {
+    if (std::string(each.name) == "ep 2, pp 2 by zbh1, shared embedding") continue;
+    INFO(each.name);
+    settings cut = small_experts();
+    each.set(cut);
+    cut.run.ranks = each.ranks;
+    cut.run.routing_record = folder / "cut";
+    train_for(1, cut);
+    CHECK((get(file("cut", 1)) == get(file("one", 1))));
+    cut.run.routing_record.clear(), cut.run.routing_replay = folder / "one";
+    compare(whole, train_for(3, cut));
+  }
+  // Choices of another model's weights: the weights of experts follow its own scores.
+  s.run.routing_record.clear(), s.run.routing_replay = folder / "one";
+  s.run.seed = 1;
+  CHECK(train_for(3, s).losses == whole.losses);
+}
+
+TEST_CASE("a recording that is not this model's, or damaged, is refused with its path and place") {
+  const temporary folder;
+  for (const char* each : {"one", "cut"}) std::filesystem::create_directory(folder / each);
+  settings s = small_experts();
+  s.run.routing_record = folder / "one";
+  train_for(1, s);
+  const std::string path = decoder::step_choices::file_of(folder / "one", 1), good = get(path);
+  s.run.routing_record.clear(), s.run.routing_replay = folder / "one";
+  const auto refusal = [&](const settings& of) { return refusal_of([&] { train_for(1, of); }); };
+  settings other = s;
+  other.model.experts = 6;
+  CHECK(refusal(other) == path + ": its choices are those of model: layers 4, experts 4, " +
+                              "experts_per_token 3; this run has layers 4, experts 6, " +
+                              "experts_per_token 3");
+  other = s, other.run.seed = 2;
+  CHECK_THAT(refusal(other), Catch::Matchers::Contains("its choices are those of data: "));
+  CHECK_THAT(refusal_of([&] { train_for(2, s); }),
+             Catch::Matchers::Contains("step-000002.safetensors: cannot open"));
+  put(path, good.substr(0, good.size() - 4));
+  CHECK_THAT(refusal(s), Catch::Matchers::Contains(path + ": tensor layer.") &&
+                             Catch::Matchers::Contains("lies beyond the end"));
+  std::string bad = good;
+  bad[bad.size() - 4] = 4;
+  put(path, bad);
+  CHECK(refusal(s) == path + ": layer.3: token 799 chooses expert 4, expected 0 to 3");
 }
 
 TEST_CASE("experts on ranks have the same bits each time, with any threads and recompute") {

@@ -41,6 +41,25 @@ TEST_CASE("what ranks with experts began others go on with, and one writes with"
   ended(0, w.run({"--load", w / "out", "--out", w / "tuned", "--balance_loss", "0"}));
 }
 
+TEST_CASE("choices that the program records it replays on other ranks") {
+  workplace w;
+  ended(0, w.run(experts, {"--routing_record", w / "routing", "--log", w / "one"}));
+  ended(0, w.run(experts, {"--routing_replay", w / "routing", "--log", w / "cut", "--ranks", "4",
+                           "--ep", "2", "--pp", "2", "--transport", "shm"}));
+  compare_logs(w.losses("one"), w.losses("cut"));
+  std::filesystem::remove(w / "routing/step-000002.safetensors");
+  CHECK_THAT(ended(1, w.run(experts, {"--routing_replay", w / "routing"})).text,
+             Contains("routing/step-000002.safetensors: cannot open"));
+  put(w / "file", "");
+  CHECK_THAT(ended(1, w.run(experts, {"--routing_record", w / "file"})).text,
+             Contains("--routing_record: ") && Contains("cannot create the directory"));
+  CHECK_THAT(ended(1, w.run({"--routing_record", w / "routing"})).text,
+             Contains("is of a model with experts, not with experts = 0"));
+  CHECK_THAT(
+      ended(1, w.run(experts, {"--routing_record", w / "a", "--routing_replay", w / "b"})).text,
+      Contains("would write what is read, so not with routing_replay"));
+}
+
 TEST_CASE("settings of experts that do not go together are refused by their names") {
   workplace w;
   const auto refused = [&](const std::vector<std::string>& words, const char* why) {
