@@ -20,8 +20,6 @@ void configuration::check_experts() const {
     refuse("router", "must be softmax or sigmoid");
   if (m.kv_share != 0)
     refuse("kv_share", "is of layers with a feed-forward block, not with", "experts");
-  if (values.data.has_documents())
-    refuse("documents", "leaves rows of padding, which experts would get, so not with", "experts");
   for (const char* name : {"routing_record", "routing_replay"})
     if (!word(name).empty() && values.parallel.post_validation)
       refuse(name, "is of steps that are done once, not with", "post_validation");

@@ -73,11 +73,12 @@ struct pass {
   const rotary_table& angles;
   const model_parallel& parallel;
   batch_shape batch, room;
-  const packed_documents* documents;  // nullptr: each sequence is one
-  const sequence_split* split;        // nullptr: whole sequences
-  step_choices* choices = nullptr;    // nullptr: neither recorded nor replayed
-  std::int64_t first_window = 0;      // of the micro-batch, in the step
-  double scale = 1;                   // of the micro-batch's gradient, in a backward pass
+  const packed_documents* documents;     // nullptr: each sequence is one
+  const sequence_split* split;           // nullptr: whole sequences
+  const std::int32_t* inputs = nullptr;  // symbols of all tokens
+  step_choices* choices = nullptr;       // nullptr: neither recorded nor replayed
+  std::int64_t first_token = 0;          // of the micro-batch, in the step
+  double scale = 1;                      // of the micro-batch's gradient, in a backward pass
 
   const sequence_share& share() const {
     return documents ? documents->share : parallel.context.of_window();
@@ -231,9 +232,9 @@ class activations {
   // Where sequences are split: the rows of this object, and by layer what the splits share.
   const sequence_split* split = nullptr;
   std::vector<sequence_keys>* keys = nullptr;
-  // Where the choices of experts are recorded or replayed; the first window's number in the step.
+  // Where the choices of experts are recorded or replayed; the first token's number in the step.
   step_choices* choices = nullptr;
-  std::int64_t first_window = 0;
+  std::int64_t first_token = 0;
   // The targets that a mean is over, of all ranks; 0: those of the sequences, as one operator
   // counts them or, where ranks share them, all.
   double counted = 0;

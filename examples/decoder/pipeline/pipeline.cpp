@@ -268,8 +268,7 @@ void pipeline::forward(velo_executor_call& call) {
   of.work = &take_work(call.action);
   const std::int64_t sequences =
       (*from_)(plan_.microbatch(call.action.stage, call.action.microbatch), *of.work);
-  const bool serves_others = !parallel_->experts.is_alone();
-  if (sequences > 0 || is_dry_ || serves_others) {
+  if (sequences > 0 || is_dry_) {
     const kept what = scores_ ? kept::nothing : of.again ? kept::input : kept::all;
     buffer input = received(call, of, call.action.stage - 1);
     of.output = at.part.forward_stage(stream_, *of.work, sequences, std::move(input), what);

@@ -231,7 +231,7 @@ void trainer::refresh(const data_parallel* gathered) {
 void trainer::write_batch(std::int64_t micro_batch, class activations& into) {
   const std::int64_t first = micro_batch * values_.data.batch + rank_.copy() * windows_here();
   into.choices = choices_.get();
-  into.first_window = first - steps_done_ * values_.data.batch * values_.data.accumulation;
+  into.first_token = first * values_.data.sequence - steps_done_ * values_.data.step_tokens();
   writer_.begin();
   for (std::int64_t i = 0; i < windows_here(); ++i) writer_.add(windows_.at(first + i));
   hand_over(into);
@@ -343,15 +343,13 @@ std::int64_t trainer::windows_at_once() const {
 double trainer::nats(const window* all, std::int64_t count) {
   swap_state_out();  // saving has brought it back
   if (!pipeline_) {
-    write_windows(all, count, *batch_);
-    model_->forward(stream_, *batch_, count, true);
+    model_->forward(stream_, *batch_, write_windows(all, count, *batch_), true);
     return model_->loss(stream_, *batch_, velo::reduction::sum);
   }
   return pipeline_->score([&](std::int64_t piece, class activations& into) {
     const std::int64_t first = piece * windows_here(),
                        mine = std::clamp<std::int64_t>(count - first, 0, windows_here());
-    write_windows(all + std::min(first, count), mine, into);
-    return mine;
+    return write_windows(all + std::min(first, count), mine, into);
   });
 }
 
@@ -376,11 +374,19 @@ void trainer::give(const std::vector<named_tensor>& all) {
   }
 }
 
-void trainer::write_windows(const window* all, std::int64_t count, class activations& into) {
+// Returns how many windows there are. A rank without any whose experts others need has one that
+// does not count.
+std::int64_t trainer::write_windows(const window* all, std::int64_t count,
+                                    class activations& into) {
   into.choices = nullptr;
   writer_.begin();
   for (std::int64_t i = 0; i < count; ++i) writer_.add(all[i]);
+  if (count == 0 && !parallel_->experts.is_alone()) {
+    const piece uncounted = {" ", 1, false};
+    writer_.add(window{&uncounted, 1});
+  }
   hand_over(into);
+  return writer_.windows();
 }
 
 // Copies the rows of the windows written that this rank has, or those of a split.

@@ -99,7 +99,7 @@ class trainer {
   void swap_state_in();
   std::int64_t windows_here() const { return values_.data.batch / rank_.copies(); }
   void write_batch(std::int64_t micro_batch, class activations& into);
-  void write_windows(const window* all, std::int64_t count, class activations& into);
+  std::int64_t write_windows(const window* all, std::int64_t count, class activations& into);
   void hand_over(class activations& into) const;
   void copy_symbols(const held_rows& own, const std::vector<held_rows>& along_y,
                     class activations& into) const;

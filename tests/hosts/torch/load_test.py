@@ -19,20 +19,25 @@ LAYOUTS = {
     "zero": ("--ranks", "2", "--zero", "true"),
     "all": ("--tp", "2", "--pp", "2", "--cp", "2"),
 }
+EXPERT_LAYOUTS = {
+    "ep": ("--ranks", "2", "--ep", "2"),
+    "tp": ("--tp", "2"),
+    "ep over tp and cp": ("--tp", "2", "--cp", "2", "--ep", "4", "--sequence_parallel", "true"),
+}
 ZERO_IN_STAGES = ("--tp", "2", "--pp", "2", "--ranks", "8", "--zero", "true")
 
 
-def save(folder, tied, dtype, size):
+def save(folder, tied, dtype, size, experts=0):
     """Saves a model of random weights with transformers; the model."""
     torch.manual_seed(11)
-    config = transformers.LlamaConfig(vocab_size=300, hidden_size=64, intermediate_size=176,
-                                      num_hidden_layers=2, num_attention_heads=4,
-                                      num_key_value_heads=2, rms_norm_eps=1e-6,
-                                      max_position_embeddings=SEQUENCE, initializer_range=0.1,
-                                      tie_word_embeddings=tied,
-                                      rope_parameters={"rope_type": "default",
-                                                       "rope_theta": 50000.0})
-    model = transformers.LlamaForCausalLM(config)
+    shape = {"vocab_size": 300, "hidden_size": 64, "intermediate_size": 176,
+             "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "rms_norm_eps": 1e-6, "max_position_embeddings": SEQUENCE,
+             "initializer_range": 0.1, "tie_word_embeddings": tied,
+             "rope_parameters": {"rope_type": "default", "rope_theta": 50000.0}}
+    config = (transformers.MixtralConfig(num_local_experts=experts, num_experts_per_tok=2, **shape)
+              if experts else transformers.LlamaConfig(**shape))
+    model = transformers.AutoModelForCausalLM.from_config(config)
     for name, each in model.named_parameters():
         if name.endswith("norm.weight"):
             torch.nn.init.normal_(each, 1, 0.1)
@@ -40,6 +45,8 @@ def save(folder, tied, dtype, size):
     model.save_pretrained(folder, max_shard_size=size)
     files = [name for name in os.listdir(folder) if name.endswith(".safetensors")]
     assert (len(files) > 1) == (size != "1GB"), files
+    if experts:
+        model.set_experts_implementation("eager")  # others have no products in double
     return model
 
 
@@ -49,15 +56,16 @@ def start(directory, name, *options):
     return steps_of(directory, name + ".jsonl")[0]["loss"]
 
 
-def check_loaded(directory, tied, dtype, size):
+def check_loaded(directory, tied, dtype, size, experts=0):
     """The first step's loss of each layout, and the weights that come back."""
     folder = os.path.join(directory, "given")
-    given = save(folder, tied, dtype, size)
+    given = save(folder, tied, dtype, size, experts)
     load = ("--load", folder, "--steps", "1", "--learning_rate", "0")
     loss = start(directory, "one", *load, "--trace", "trace")
     expected = mean_loss(given.double(), windows_of(directory, MICRO_BATCHES)[0])
     require_near("one rank", loss, expected, 1e-5)
-    for name, layout in {**LAYOUTS, "zero in stages": ZERO_IN_STAGES}.items():
+    layouts = EXPERT_LAYOUTS if experts else LAYOUTS
+    for name, layout in {**layouts, "zero in stages": ZERO_IN_STAGES}.items():
         require_near(name, start(directory, name, *load, *layout), expected, 1e-5)
     for name in ("one", "zero in stages"):
         back = loaded(os.path.join(directory, name, "checkpoint")).state_dict()
@@ -86,9 +94,9 @@ def check_written(directory):
 
 if __name__ == "__main__":
     for case in ((False, torch.float32, "1GB"), (True, torch.float32, "100KB"),
-                 (False, torch.bfloat16, "100KB")):
+                 (False, torch.bfloat16, "100KB"), (False, torch.float32, "100KB", 4)):
         with tempfile.TemporaryDirectory() as scratch:
-            print(f"tied, dtype, shards {case}: {check_loaded(scratch, *case):.6f} in every layout "
+            print(f"tied, dtype, shards, experts {case}: {check_loaded(scratch, *case):.6f} in every layout "
                   f"({BATCH} windows of {SEQUENCE})")
     with tempfile.TemporaryDirectory() as scratch:
         print(f"trained by 8 ranks: {check_written(scratch):.6f}")

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "examples/decoder/data/vocabulary.hpp"
 #include "examples/decoder/model/experts/step_choices.hpp"
 
 namespace decoder {
@@ -46,11 +47,11 @@ velo::router_score expert_block::score() const {
   return model_.router == "sigmoid" ? velo::router_score::sigmoid : velo::router_score::softmax;
 }
 
-// The bytes of so many columns of this rank's expert rows. A rank may have no row.
+// The bytes of so many columns of this rank's expert rows, which may be none. Of its own rows there
+// is room for padding, too, so that a step takes the same memory each time.
 std::int64_t expert_block::bytes(const expert_activations& e, const pass& now,
                                  std::int64_t width) const {
-  const bool is_known = dispatcher_ || !now.memory.is_dry_run();
-  const std::int64_t room = is_known ? e.rows : own_room(now) * model_.experts_per_token;
+  const std::int64_t room = dispatcher_ ? e.rows : own_room(now) * model_.experts_per_token;
   return std::max<std::int64_t>(room, 1) * width * (type_.bits / 8);
 }
 
@@ -151,22 +152,46 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
                         .score_function(score())
                         .normalize(model_.router_normalize));
   if (now.choices != nullptr) record_or_replay(now, e);
-  e.rows = own_rows(now) * model_.experts_per_token;
+  e.rows = own_rows(now) * model_.experts_per_token - leave_out_padding(now, e);
   if (dispatcher_) begin_routing(now, e);
+}
+
+// The place of this rank's own rows among the tokens of all tensor ranks.
+std::int64_t expert_block::first_of(const pass& now) const {
+  const tensor_parallel& tensor = now.parallel.tensor;
+  return tensor.is_alone() ? 0 : tensor.part(now.batch.all_tokens()).begin;
+}
+
+// Returns how many choices take no row.
+std::int64_t expert_block::leave_out_padding(const pass& now, const expert_activations& e) const {
+  const std::int64_t k = model_.experts_per_token, rows = own_rows(now);
+  const std::int32_t* const symbols = now.inputs + first_of(now);
+  auto* const counts = reinterpret_cast<std::int64_t*>(e.counts.data());
+  std::int64_t left_out = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (symbols[row] != pad) continue;
+    auto* const chosen = reinterpret_cast<std::int32_t*>(e.choices.data()) + row * k;
+    for (std::int64_t i = 0; i < k; ++i) {
+      --counts[chosen[i]];
+      chosen[i] = -1 - chosen[i];
+    }
+    std::fill_n(e.weights.floats() + row * k, k, 0.0f);
+    left_out += k;
+  }
+  return left_out;
 }
 
 // Rows are those of one sequence after another, in the order in which this rank holds them.
 void expert_block::record_or_replay(const pass& now, const expert_activations& e) const {
-  const tensor_parallel& tensor = now.parallel.tensor;
-  const std::int64_t k = model_.experts_per_token, length = now.batch.length,
-                     first = tensor.is_alone() ? 0 : tensor.part(now.batch.all_tokens()).begin;
+  const std::int64_t k = model_.experts_per_token, length = now.batch.length, first = first_of(now);
   const held_rows& held = now.share().rows;
   const std::vector<std::int64_t> positions = held.positions();
   auto* const own = reinterpret_cast<std::int32_t*>(e.choices.data());
   for (std::int64_t row = 0; row < own_rows(now); ++row) {
-    const std::int64_t window = now.first_window + (first + row) / length,
+    const std::int64_t sequence = (first + row) / length,
                        position = positions[static_cast<std::size_t>((first + row) % length)];
-    std::int32_t* const all = now.choices->of(layer_, window * held.sequence() + position);
+    std::int32_t* const all =
+        now.choices->of(layer_, now.first_token + sequence * held.sequence() + position);
     if (now.choices->replays())
       std::copy_n(all, k, own + row * k);
     else
@@ -237,6 +262,7 @@ void expert_block::dispatch(const pass& now, layer_activations& kept) const {
                                             .indices(choices(now, e))
                                             .permuted(to)
                                             .sorted_indices(places(now, e))
+                                            .num_out_tokens(e.rows - places(now, e).numel())
                                             .num_experts(model_.experts));
   });
 }
@@ -328,13 +354,15 @@ void expert_block::combine_backward(const pass& now, const velo::tensor_view& gr
     dispatcher_.combine_backward(now.stream, e.routing, gradient, from, weights, drows, dweights);
     return;
   }
-  velo::moe_token_unpermute_backward(now.stream, velo::moe_token_unpermute_backward_args()
-                                                     .dy(gradient)
-                                                     .permuted(from)
-                                                     .sorted_indices(places(now, e))
-                                                     .probs(weights)
-                                                     .dpermuted(drows)
-                                                     .dprobs(dweights));
+  velo::moe_token_unpermute_backward(now.stream,
+                                     velo::moe_token_unpermute_backward_args()
+                                         .dy(gradient)
+                                         .permuted(from)
+                                         .sorted_indices(places(now, e))
+                                         .probs(weights)
+                                         .dpermuted(drows)
+                                         .dprobs(dweights)
+                                         .num_out_tokens(e.rows - places(now, e).numel()));
 }
 
 void expert_block::dispatch_backward(const pass& now, expert_activations& e,
@@ -385,9 +413,21 @@ void expert_block::route_backward(const pass& now, layer_activations& kept,
   if (model_.balance_loss > 0)
     call.total_tokens(totals(now, e, counts)).counts(counts).daux_loss(dbalance);
   velo::topk_router_backward(now.stream, call);
+  clear_padding(now, e, dlogits);
   if (!deferred) router_.weight_gradient(now.stream, input(now, kept), dlogits);
   router_.add_input_gradient(now.stream, dlogits, branch);
   if (deferred) e.logits_gradient = std::move(through);
+}
+
+// Rows of padding have no part in the balance loss.
+void expert_block::clear_padding(const pass& now, const expert_activations& e,
+                                 const velo::tensor_view& dlogits) const {
+  const std::int64_t row_bytes = model_.experts * (type_.bits / 8);
+  const auto* const chosen = reinterpret_cast<const std::int32_t*>(e.choices.data());
+  for (std::int64_t row = 0; row < own_rows(now); ++row)
+    if (chosen[row * model_.experts_per_token] < 0)
+      std::memset(dlogits.data<std::byte>() + row * row_bytes, 0,
+                  static_cast<std::size_t>(row_bytes));
 }
 
 void expert_block::weight_gradients(const pass& now, const layer_activations& kept) const {

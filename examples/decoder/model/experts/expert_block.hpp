@@ -8,6 +8,8 @@
 // out velo's dispatcher does the same over ranks. Both have the rows of an expert by token and
 // choice, and add up a token's rows in the order of its choices.
 //
+// Rows of padding go to no expert: their choices are negative, and they count nowhere.
+//
 // Where tensor ranks have the same rows, each gives a part of them to the experts, and they gather
 // what comes back; so a router's gradient is a sum over tensor ranks.
 //
@@ -47,6 +49,8 @@ class expert_block {
 
  private:
   void route(const pass& now, layer_activations& kept) const;
+  std::int64_t first_of(const pass& now) const;
+  std::int64_t leave_out_padding(const pass& now, const expert_activations& e) const;
   void record_or_replay(const pass& now, const expert_activations& e) const;
   void set_weights(const pass& now, const expert_activations& e) const;
   void begin_routing(const pass& now, expert_activations& e) const;
@@ -58,6 +62,8 @@ class expert_block {
                          const velo::tensor_view& branch) const;
   void route_backward(const pass& now, layer_activations& kept, const velo::tensor_view& dweights,
                       const velo::tensor_view& branch, bool deferred) const;
+  void clear_padding(const pass& now, const expert_activations& e,
+                     const velo::tensor_view& dlogits) const;
   std::int64_t totals(const pass& now, const expert_activations& e,
                       const velo::tensor_view& counts) const;
 

@@ -1,9 +1,11 @@
 // The model as mathematics: its gradient is the slope of its loss, and nothing looks ahead.
 #include "examples/decoder/model/model.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "examples/decoder/data/vocabulary.hpp"
 #include "examples/decoder/model/generate.hpp"
 #include "examples/decoder/random.hpp"
 #include "examples/decoder/ranks/context.hpp"
@@ -40,6 +42,7 @@ struct bench {
           static_cast<std::int32_t>(random.below(259, static_cast<std::uint64_t>(2 * i + 1)));
     }
     batch.targets()[1] = -100;
+    batch.inputs()[7] = pad;
     net.refresh(stream);
   }
 
@@ -58,6 +61,7 @@ struct bench {
       const expert_activations& e = batch.layers[layer].expert;
       const auto* counts = reinterpret_cast<const std::int64_t*>(e.counts.data());
       for (std::size_t i = 0; i < tokens * experts; ++i) {
+        if (batch.inputs()[i / experts] == pad) continue;
         const float* row = e.logits.floats() + i / experts * experts;
         double all = 0;
         for (std::size_t k = 0; k < experts; ++k) all += std::exp(static_cast<double>(row[k]));
@@ -65,9 +69,10 @@ struct bench {
                static_cast<double>(counts[i % experts]);
       }
     }
-    const double choices = static_cast<double>(tokens) * static_cast<double>(of.experts_per_token);
+    const auto counted = static_cast<double>(
+        std::count_if(batch.inputs(), batch.inputs() + tokens, [](int id) { return id != pad; }));
     return of.balance_loss * static_cast<double>(experts) * sum /
-           (choices * static_cast<double>(tokens));
+           (counted * counted * static_cast<double>(of.experts_per_token));
   }
 
   // The experts that the tokens chose in the last forward pass.
@@ -95,11 +100,21 @@ struct bench {
 
 TEST_CASE("the gradient of every weight is the slope of the loss along it") {
   // tied; experts, each token goes to half of them
-  for (const auto& [tied, experts] : {std::pair(false, 0), {true, 0}, {false, 4}}) {
+  struct kind {
+    bool tied;
+    int experts;
+    const char* router;
+    double balance;
+  };
+  for (const auto& [tied, experts, router, balance] : {kind{false, 0, "softmax", 0.5},
+                                                       {true, 0, "softmax", 0.5},
+                                                       {false, 4, "softmax", 0.5},
+                                                       {false, 4, "sigmoid", 0}}) {
     model_settings m = small(tied, "f32");
     m.experts = experts;
-    m.balance_loss = 0.5;
-    m.router = "softmax";
+    m.balance_loss = balance;
+    m.router = router;
+    m.router_normalize = balance > 0;
     bench b(m);
     const weight_layout& layout = b.all.layout();
     float* weight = b.all.weight(0, {layout.total}).data<float>();

@@ -74,6 +74,27 @@ TEST_CASE("flops and bytes of a small f32 model are those counted by hand") {
   CHECK(all["pack"].bytes == 2 * 2 * 4 * 160);
 }
 
+TEST_CASE("experts have a row for each choice, and every expert's weights") {
+  settings s = small("f32");
+  s.model.experts = 3, s.model.experts_per_token = 2, s.model.expert_inner = 5;
+  auto all = sums(s);
+  // 12 rows; [in, out] of an expert: 4x10, 5x4.
+  CHECK(all["grouped_matmul"].calls == 2 * 2);
+  CHECK(all["grouped_matmul"].flops == 2 * 2 * 12 * 60);
+  CHECK(all["grouped_matmul"].bytes == 2 * 4 * (3 * 60 + 12 * (14 + 9)));
+  CHECK(all["grouped_matmul, input gradient"].bytes == all["grouped_matmul"].bytes);
+  CHECK(all["grouped_matmul_add_fp32"].bytes == 2 * 4 * (2 * 3 * 60 + 12 * (14 + 9)));
+  // 4x8, 4x4, the router's 4x3, 4x10.
+  CHECK(all["matmul"].calls == 2 * 4);
+  CHECK(all["matmul"].flops == 2 * 2 * 6 * 100);
+  CHECK(all["moe_token_permute"].bytes == 2 * 4 * (6 + 12) * 4);
+  CHECK(all["moe_token_unpermute_backward"].bytes == 2 * 4 * (6 + 2 * 12) * 4);
+  CHECK(all["swiglu"].bytes == 2 * 4 * 12 * (10 + 5));
+  // Parameters: 100, those of three experts, the embedding's 40, and three norms of 4.
+  CHECK(all["global_norm"].bytes == 4 * (100 + 180 + 40 + 12));
+  CHECK(matrix_parameters(s.model) == 100 + 2 * 60);
+}
+
 TEST_CASE("bf16 halves activations, and a tied head has no parameters of its own") {
   settings s = small("bf16");
   s.model.tied = true;

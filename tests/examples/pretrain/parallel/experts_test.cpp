@@ -68,8 +68,6 @@ TEST_CASE("settings of experts that do not go together are refused by their name
   refused({"--experts_per_token", "5"}, "experts_per_token = 5 must not exceed experts = 4");
   refused({"--router", "sinkhorn"}, "router = \"sinkhorn\" must be softmax or sigmoid");
   refused({"--kv_share", "2"}, "not with experts = 4");
-  refused({"--documents", "lines"},
-          "rows of padding, which experts would get, so not with experts");
   refused({"--tp", "4", "--tp_x", "2"}, "tp_x = 2 cuts the columns of rows");
   refused({"--pp", "2", "--pipeline", "dualpipe", "--accumulation", "4"},
           "pipeline = \"dualpipe\" has two ranks with the weights of a stage, so not with experts");
