@@ -31,9 +31,19 @@ struct impossible_pairs {
   }
 };
 
+// Every order but the default.
+inline std::vector<const char*> orders_of_stages() {
+  const std::size_t order = place_of("1f1b").first;
+  std::vector<const char*> all;
+  for (std::size_t kind = 1; kind < choices()[order].size(); ++kind)
+    all.push_back(choices()[order][kind].name.c_str());
+  return all;
+}
+
 inline std::vector<impossible_pairs> impossible_cuts() {
   const char* const too_many = "which must divide the 8 ranks";
   const char* const no_tensor_ranks = "is of ranks that share matrices, not with tp = 1";
+  const char* const no_stages = "is of a model that is cut into stages, not with pp = 1";
   const std::vector<const char*> of_tensor_ranks = {"tp_x 1",   "tp_x 2",  "rows cut 1",
                                                     "slices 2", "level 2", "saved in parts 1"};
   return {
@@ -51,10 +61,8 @@ inline std::vector<impossible_pairs> impossible_cuts() {
        {"pp 8"},
        {},
        "is of ranks that share windows, not with cp = 1"},
-      {{"seq1f1b"},
-       {"tp 8", "cp 8", "pp 1"},
-       {},
-       "sequence_splits = 3 is of a model that is cut into stages, not with pp = 1"},
+      {orders_of_stages(), {"tp 8", "cp 8", "pp 1"}, {}, no_stages},
+      {{"uneven stages"}, {"tp 8", "cp 8", "pp 1"}, {}, no_stages},
   };
 }
 

@@ -53,15 +53,17 @@ inline choice algorithms() {
 }
 
 inline choice orders() {
-  choice made;
+  std::vector<std::string> kinds = {"1f1b"};
   for (const std::string& kind : decoder::pipelines())
-    if (kind != "auto")
-      made.push_back({kind, [kind](settings& s) {
-                        s.parallel.pipeline = kind;
-                        s.parallel.sequence_splits = kind == "seq1f1b" ? 3 : 1;
-                        if (kind.rfind("dualpipe", 0) == 0)  // needs two micro-batches a rank
-                          s.data.accumulation = std::max(s.data.accumulation, 2 * s.parallel.pp);
-                      }});
+    if (kind != "auto" && kind != kinds[0]) kinds.push_back(kind);
+  choice made;
+  for (const std::string& kind : kinds)
+    made.push_back({kind, [kind](settings& s) {
+                      s.parallel.pipeline = kind;
+                      s.parallel.sequence_splits = kind == "seq1f1b" ? 3 : 1;
+                      if (kind.rfind("dualpipe", 0) == 0)  // needs two micro-batches a rank
+                        s.data.accumulation = std::max(s.data.accumulation, 2 * s.parallel.pp);
+                    }});
   return made;
 }
 
@@ -100,8 +102,7 @@ inline void set_uneven_stages(settings& s) {
   try {
     const decoder::stage_plan even(s);
     stages = static_cast<std::size_t>(even.stages() / even.chains());
-  } catch (const velo::error&) {
-    return;  // there is no such schedule, which pretrain's checks say
+  } catch (const velo::error&) {  // there is no such schedule, which pretrain's checks say
   }
   std::vector<std::size_t> to = {1, 3, 5, 7};
   if (stages == 2) to = {0, 0, 0, 1};

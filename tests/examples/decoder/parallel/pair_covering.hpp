@@ -77,7 +77,7 @@ class covering {
   // Of some random layouts with a pair, the one with the most missing pairs; empty: none was
   // acceptable. Defaults are drawn more often, since most values exclude some others.
   chosen best_with(const pair_of_values& pair) {
-    constexpr int draws = 300, wanted = 12;
+    constexpr int draws = 3000, wanted = 12;
     chosen best;
     std::size_t most = 0;
     for (int draw = 0, found = 0; draw < draws && found < wanted; ++draw) {
