@@ -312,7 +312,7 @@ _IRREGULAR = {"add": _add_gradient, "cast": _cast_gradient, "matmul": _matmul_gr
 def _derived_gradient(tensors, dy, attributes, wanted, gradient):
     """By the operator whose `gradient_of` names this one; `tensors` has the forward inputs and
     outputs that it reads."""
-    reads, writes = gradient.choose(wanted, tensors)
+    reads, writes = gradient.choose(wanted, tensors, dy)
     given = {}
     for name in reads:
         kind, of = gradient.sources[name]

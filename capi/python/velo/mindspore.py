@@ -168,7 +168,7 @@ def _function(name, parameters, lines, captured):
 def _derived(op, inputs, outputs, wanted, attributes):
     """The lines of a gradient by the operator whose `gradient_of` names this one."""
     gradient = op.gradient
-    reads, writes = gradient.choose(wanted, inputs)
+    reads, writes = gradient.choose(wanted, inputs, outputs)
     if not set(wanted) & set(gradient.results.values()):
         return [f"return ({', '.join(f'ops.zeros_like({name})' for name in inputs)},)"], {}
     missing = [name for name in gradient.own if not attributes.get(name)]

@@ -292,7 +292,8 @@ class Gradient:
     `sources`: {field: ("input" or "output" or "cotangent", the forward operator's field)};
     `results` names the forward input that each output is the gradient of, and `needs` the
     forward outputs among the sources. An optional source is read wherever the forward call had it,
-    a mask, or serves the optional results alone, where the forward call always has it."""
+    a mask, or made what it is the gradient of; or it serves optional results and such gradients
+    alone, where the forward call always has it."""
 
     def __init__(self, forward, op):
         self.forward, self.op, self.sources = forward, op, {}
@@ -327,18 +328,25 @@ class Gradient:
             **self.own_attributes(shapes)
         })
 
-    def choose(self, wanted, given):
+    def choose(self, wanted, given, made):
         """The tensors to read and to write for the gradients of the forward inputs `wanted`, of a
-        call that had the inputs `given`."""
+        call that had the inputs `given` and made the outputs `made`."""
         def optional(name):
             return self.op.fields[name].optional
+
+        def is_incoming(name):
+            kind, of = self.sources[name]
+            return kind == "cotangent" and optional(name) and of in made
 
         def is_read(name):
             kind, of = self.sources[name]
             if kind == "input" and self.forward.fields[of].optional:
                 return of in given
-            return more or not optional(name)
+            if kind == "cotangent" and optional(name):
+                return is_incoming(name)
+            return more or through_more or not optional(name)
 
+        through_more = any(map(is_incoming, self.sources))
         more = any(optional(name) and result in wanted for name, result in self.results.items())
         return ([name for name in self.sources if is_read(name)], [
             name for name, result in self.results.items()

@@ -15,6 +15,11 @@ import jax_test
 from jax_test import Stock, distance, gated, jax, jnp, np, spec, velo
 
 
+def two_largest(x):
+    """The weights of a token's two choices, which sum to 1."""
+    return jax.nn.softmax(jax.lax.top_k(x, 2)[0])
+
+
 def examples(values, integers):
     """By operator: velo's function, JAX's, and the inputs that can be differentiated."""
     targets, ids, angle = integers(40, 30), integers(12, 15).reshape(3, 5), values(1, 9, 1, 16)
@@ -54,6 +59,9 @@ def examples(values, integers):
              lambda x, w, b: x @ w.T + b, (values(6, 40), values(10, 40), values(10))),
         "row_parallel_linear": (velo.row_parallel_linear, lambda x, w: x @ w.T, (values(6, 40),
                                                                                  values(10, 40))),
+        "topk_router": (lambda x: velo.topk_router(x, k=2)[0], two_largest, (values(30, 8),)),
+        "capacity_gate": (lambda x: velo.capacity_gate(x, k=2, capacity=30)[0], two_largest,
+                          (values(30, 8),)),
     }
 
 
@@ -103,10 +111,10 @@ class Orders(unittest.TestCase):
         }
         # Their gradients follow the rules of those that are tried.
         untried = {
-            "capacity_gate", "context_parallel_attention", "dropout", "dropout_add_layer_norm",
+            "context_parallel_attention", "dropout", "dropout_add_layer_norm",
             "dropout_add_rms_norm", "flash_attention", "grouped_matmul", "matmul_add",
             "matmul_swiglu", "moe_token_permute", "moe_token_unpermute", "pad_seqlen",
-            "rms_norm_matmul", "sinkhorn", "topk_router", "unpad_rope", "unpad_seqlen",
+            "rms_norm_matmul", "sinkhorn", "unpad_rope", "unpad_seqlen",
             "unpad_softmax", "unpad_strided_batch_matmul", "weight_quant_matmul"
         }
         self.assertEqual(set(every), derived - untried)
