@@ -84,7 +84,7 @@ typedef struct velo_dispatcher_desc {
 } velo_dispatcher_desc;
 
 #define VELO_DISPATCHER_DESC_INIT \
-  { sizeof(velo_dispatcher_desc), 0, 0, VELO_CAPACITY_NONE, 0, 0, 0, 0, 0, NULL, 0, 0 }
+  { sizeof(velo_dispatcher_desc), 0, 0, VELO_CAPACITY_NONE, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Makes a dispatcher. group and desc.batch_group: must outlive its calls. desc: copied. dispatcher:
  * receives the handle; destroy it with velo_dispatcher_destroy. Makes no other rank wait. Thread
