@@ -130,7 +130,7 @@ void parse_arguments(const std::vector<std::string>& words, arguments& into) {
   if (into.resume && into.config.has_own(saved, "gradients"))
     into.config.refuse("gradients", "are of the first step, which the checkpoint has done");
   if (into.resume) into.config.reset("gradients");
-  for (const char* cut : {"tp", "cp", "pp"})
+  for (const char* cut : {"tp", "cp", "ep", "pp"})
     if (into.checkpoint && into.config.has_own(saved, cut) && !into.config.has_own(saved, "ranks"))
       into.config.reset("ranks");  // another cut has as many as it needs
   into.config.check();

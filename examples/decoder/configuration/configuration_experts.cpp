@@ -57,7 +57,7 @@ void configuration::require_expert_fit(std::int64_t ranks) const {
   const std::int64_t of_stage = ranks / p.pp;
   if (of_stage % p.ep != 0)
     refuse("ep", ("must divide the " + std::to_string(of_stage) +
-                  (of_stage == 1 ? " rank" : " ranks") + " that share a stage")
+                  (of_stage == 1 ? " rank of a stage" : " ranks that share a stage"))
                      .c_str());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <numeric>
 #include <thread>
 
 #include "examples/decoder/failure.hpp"
@@ -130,6 +131,11 @@ int as_one_of_launched(const settings& values, const char* rank,
   }
 }
 
+// The fewest ranks that a model so cut can have.
+std::int64_t least_ranks(const parallel_settings& how) {
+  return how.pp * std::lcm(how.tp * how.cp, how.ep);
+}
+
 }  // namespace
 
 bool is_launched() {
@@ -138,7 +144,7 @@ bool is_launched() {
 
 bool is_launched(const settings& run) {
   return is_launched() ||
-         (run.run.ranks == 0 && run.parallel.ranks_of_copy() == 1 && is_batch_script_of_tasks());
+         (run.run.ranks == 0 && least_ranks(run.parallel) == 1 && is_batch_script_of_tasks());
 }
 
 int on_all_ranks(const settings& values, const std::vector<std::string>& words,
@@ -149,7 +155,7 @@ int on_all_ranks(const settings& values, const std::vector<std::string>& words,
     return as_one_of_launched(values, rank ? rank : "0", job, require_ranks);
   }
   const std::int64_t ranks =
-      values.run.ranks == 0 ? values.parallel.ranks_of_copy() : values.run.ranks;
+      values.run.ranks == 0 ? least_ranks(values.parallel) : values.run.ranks;
   if (require_ranks) require_ranks(ranks);
   if (ranks == 1) {
     member me(values);

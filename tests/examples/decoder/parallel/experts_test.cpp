@@ -214,7 +214,7 @@ TEST_CASE("a checkpoint of experts has the same bits under any layout, and train
       for (const layout& to : expert_layouts()) {
         settings second = base;
         to.set(second);
-        if (!trains_the_base(second) || (!is_long && ++turn % 19 != 0)) continue;
+        if (!trains_the_base(second) || (!is_long && ++turn % 37 != 0)) continue;
         INFO(type << ", from " << from.name << " to " << to.name);
         second.run.ranks = to.ranks;
         outcome on = made;

@@ -15,12 +15,11 @@ const std::vector<std::string> experts = {"--experts", "4", "--expert_inner", "2
 TEST_CASE("experts on ranks have the same bits on threads and processes") {
   workplace w;
   for (const char* transport : {"local", "shm"}) {
-    const outcome done =
-        ended(0, w.run(experts, {"--ranks", "4", "--ep", "2", "--tp", "2", "--sequence_parallel",
-                                 "true", "--transport", transport, "--log", w / transport, "--out",
-                                 w / transport + ".out"}));
+    const outcome done = ended(
+        0, w.run(experts, {"--ep", "4", "--tp", "2", "--sequence_parallel", "true", "--transport",
+                           transport, "--log", w / transport, "--out", w / transport + ".out"}));
     CHECK_THAT(done.text, Contains("4 experts, 2 for each token") &&
-                              Contains("experts dealt out to 2 ranks") &&
+                              Contains("experts dealt out to 4 ranks") &&
                               Contains("the model writes"));
   }
   CHECK(w.losses("local") == w.losses("shm"));
@@ -34,9 +33,8 @@ TEST_CASE("what ranks with experts began others go on with, and one writes with"
   CHECK_THAT(get(w / "out/checkpoint/config.json"), Contains("\"MixtralForCausalLM\"") &&
                                                         Contains("\"num_local_experts\": 4") &&
                                                         Contains("\"intermediate_size\": 24"));
-  ended(0, run_program({"--resume", w / "out", "--ep", "1", "--pp", "2", "--ranks", "2",
-                        "--stop_after", "3"}));
-  ended(0, run_program({"--resume", w / "out", "--pp", "1", "--ranks", "1"}));
+  ended(0, run_program({"--resume", w / "out", "--ep", "1", "--pp", "2", "--stop_after", "3"}));
+  ended(0, run_program({"--resume", w / "out", "--pp", "1"}));
   CHECK(ended(0, run_program({"--generate", "The ", "--load", w / "out"})).text.size() > 4);
   ended(0, w.run({"--load", w / "out", "--out", w / "tuned", "--balance_loss", "0"}));
 }
