@@ -96,7 +96,7 @@ if __name__ == "__main__":
     for case in ((False, torch.float32, "1GB"), (True, torch.float32, "100KB"),
                  (False, torch.bfloat16, "100KB"), (False, torch.float32, "100KB", 4)):
         with tempfile.TemporaryDirectory() as scratch:
-            print(f"tied, dtype, shards, experts {case}: {check_loaded(scratch, *case):.6f} in every layout "
-                  f"({BATCH} windows of {SEQUENCE})")
+            print(f"tied, dtype, shards, experts {case}: {check_loaded(scratch, *case):.6f} "
+                  f"in every layout ({BATCH} windows of {SEQUENCE})")
     with tempfile.TemporaryDirectory() as scratch:
         print(f"trained by 8 ranks: {check_written(scratch):.6f}")

@@ -207,10 +207,17 @@ TEST_CASE("a Mixtral of transformers is read under any layout, and written again
   m.experts = 4, m.experts_per_token = 2, m.rope_theta = 1e6;
   put_llama(w / "given", m, llama_tensors(m), 3);
   const auto run = [&](const std::string& log, std::vector<std::string> more) {
-    more.insert(more.end(),
-                {"--load", w / "given", "--paths", w / "text", "--sequence", "32", "--batch", "4",
-                 "--steps", "2", "--warmup", "1", "--out", w / log + ".out", "--log", w / log,
-                 "--sample_bytes", "8", "--measure", "false", "--transport", "local"});
+    more.insert(more.end(), {"--load",         w / "given",
+                             "--paths",        w / "text",
+                             "--sequence",     "32",
+                             "--batch",        "4",
+                             "--steps",        "2",
+                             "--warmup",       "1",
+                             "--out",          w / log + ".out",
+                             "--log",          w / log,
+                             "--sample_bytes", "8",
+                             "--measure",      "false",
+                             "--transport",    "local"});
     return run_program(more);
   };
   ended(0, run("one", {"--ranks", "1", "--learning_rate", "0", "--weight_decay", "0"}));
@@ -219,8 +226,8 @@ TEST_CASE("a Mixtral of transformers is read under any layout, and written again
   for (const auto& [name, tensor] : llama_tensors(m)) {
     INFO(name);
     std::vector<float> values(tensor.values.size());
-    written.read({name, decoder::element::f32, tensor.shape,
-                  reinterpret_cast<std::byte*>(values.data())});
+    written.read(
+        {name, decoder::element::f32, tensor.shape, reinterpret_cast<std::byte*>(values.data())});
     CHECK((values == tensor.values));
   }
   ended(0, run("whole", {"--ranks", "1"}));
