@@ -159,6 +159,13 @@ velo_status norm_of_list(world& w) {
   return velo_multi_tensor_global_norm(w.now, &args);
 }
 
+velo_status multiply_lists(world& w) {
+  two_matrices x, weight, y;
+  velo_grouped_matmul_all_reduce_args args = VELO_GROUPED_MATMUL_ALL_REDUCE_ARGS_INIT;
+  args.x = &x.list, args.weight = &weight.list, args.y = &y.list;
+  return velo_grouped_matmul_all_reduce(w.now, &args);
+}
+
 velo_status infer(world& w) {
   const velo_named_value inputs[] = {named_matrix("a"), named_matrix("b")};
   velo_shape shapes[1] = {};
@@ -346,6 +353,7 @@ const call_row functions_by_hand[] = {
        return update_lists<velo_multi_tensor_ema_adamw>(w, args);
      }},
     {"velo_multi_tensor_global_norm", open, norm_of_list},
+    {"velo_grouped_matmul_all_reduce", open, multiply_lists},
     {"velo_op_explain", open, explain},
     {"velo_op_cost", open, cost},
     {"velo_op_get_counts", open, get_counts},

@@ -10,10 +10,11 @@
 // Sizes that are not known (below 0) are found by trial, since an operator may want them to agree
 // with others. Each of them becomes one number with many divisors; where velo refuses that, one,
 // two, all or three of them become something else: twice the number, 1, a size that is known, its
-// double or its half, or the value of an attribute. The choice that velo takes is inferred a second
-// time with the number doubled; sizes of outputs that then differ are not known either. Sizes that
-// a list bounds in many inputs at once may not be found; the call is refused then. Cost: one
-// inference where all sizes are known, two or a few more otherwise, at most 4096.
+// double or its half, or the value of an attribute. The choice that velo takes is inferred again
+// with the number doubled, and with small numbers where velo takes them, since sizes may be bounded
+// from below (min_capacity of capacity_gate); sizes of outputs that then differ are not known
+// either. Sizes that a list bounds in many inputs at once may not be found; the call is refused
+// then. Cost: one inference where all sizes are known, five or a few more otherwise, at most 4096.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -146,12 +147,20 @@ class guess {
       try {
         found_ = merged(infer_known(slot_, where_, filled(number)),
                         infer_known(slot_, where_, filled(2 * number)));
+        for (const std::int64_t small : {1, 2, 3}) merge_small(small);
         return true;
       } catch (const refusal& refused) {
         if (tries_++ == 0) first_ = refused;
       }
     }
     return false;
+  }
+
+  void merge_small(std::int64_t number) {
+    try {
+      found_ = merged(found_, infer_known(slot_, where_, filled(number)));
+    } catch (const refusal&) {  // too small for the operator
+    }
   }
 
   std::vector<described> filled(std::int64_t number) const {

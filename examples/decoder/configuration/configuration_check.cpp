@@ -46,7 +46,9 @@ void configuration::check() {
     refuse("documents", "must be false, true or lines");
   if (d.sequence * d.batch > (1LL << 31))
     refuse("batch", "times sequence must not exceed 2^31;", "sequence");
-  const double kept = static_cast<double>(m.layers * (8 * m.hidden + 4 * m.inner)) *
+  const std::int64_t width = m.has_experts() ? m.experts_per_token * m.expert_width() : m.inner;
+  const double kept = static_cast<double>(m.layers) *
+                      (8 * static_cast<double>(m.hidden) + 4 * static_cast<double>(width)) *
                       static_cast<double>(d.sequence * d.batch);  // activations, roughly
   if (kept > 0x1p50) refuse("batch", "asks for more memory than there can be with", "layers");
   if (yields_to_steps("warmup")) s.warmup = std::min(s.warmup, s.steps);

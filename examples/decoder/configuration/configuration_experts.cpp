@@ -15,6 +15,9 @@ void configuration::check_experts() const {
       require_unset(name, "is of a model with experts, not with", "experts");
     return;
   }
+  constexpr std::int64_t most = 1 << 20;  // of all layers
+  if (m.experts > most / m.layers)
+    refuse("experts", "times layers must not exceed 2^20;", "layers");
   if (m.experts_per_token > m.experts) refuse("experts_per_token", "must not exceed", "experts");
   if (m.router != "softmax" && m.router != "sigmoid")
     refuse("router", "must be softmax or sigmoid");
@@ -22,9 +25,10 @@ void configuration::check_experts() const {
     refuse("kv_share", "is of layers with a feed-forward block, not with", "experts");
   for (const char* name : {"routing_record", "routing_replay"})
     if (!word(name).empty() && values.parallel.post_validation)
-      refuse(name, "is of steps that are done once, not with", "post_validation");
+      refuse(name, "needs steps that are never undone, so not with", "post_validation");
   if (!values.run.routing_record.empty() && !values.run.routing_replay.empty())
-    refuse("routing_record", "would write what is read, so not with", "routing_replay");
+    refuse("routing_record", "would record the choices that are replayed, so not with",
+           "routing_replay");
   check_expert_layout();
   check_expert_ranks();
 }
@@ -42,7 +46,7 @@ void configuration::check_expert_layout() const {
     refuse("pipeline", "has two ranks with the weights of a stage, so not with", "experts");
 }
 
-// Experts that are dealt out: the rows of a rank are not as many in each step.
+// With ep above 1 a rank has another number of rows in each step.
 void configuration::check_expert_ranks() const {
   const auto& p = values.parallel;
   if (p.ep == 1) return;

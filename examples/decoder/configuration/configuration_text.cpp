@@ -73,8 +73,9 @@ std::string configuration::text(const option& which) {
 
 std::string configuration::common_text() const {
   const std::set<std::string> sections = {"model", "data", "optimizer", "schedule", "parallel"};
-  const std::set<std::string> of_run = {"seed",       "zero",           "save_slice",
-                                        "save_every", "validate_every", "stop_after"};
+  const std::set<std::string> of_run = {"seed",           "zero",           "save_slice",
+                                        "save_every",     "validate_every", "stop_after",
+                                        "routing_record", "routing_replay"};
   std::string all;
   for (const option& each : options_)
     if (each.name != "paths" && each.name != "timeline" &&

@@ -7,9 +7,9 @@
 // velo::buckets does the work; this class says which weights belong together.
 //
 // Experts are shared with other ranks than the rest. Their gradients, which have the rows of
-// several ranks already, are summed and divided by the ranks that the others are averaged over.
-// They are sent off behind all others, in `finish`: so ranks that are in groups of both kinds call
-// these collectives in one order.
+// several ranks already, are summed and divided by the number of data-parallel ranks. `finish`
+// reduces them after all others, so that ranks in groups of both kinds call collectives in one
+// order.
 #pragma once
 
 #include <cstdint>

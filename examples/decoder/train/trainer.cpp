@@ -374,8 +374,8 @@ void trainer::give(const std::vector<named_tensor>& all) {
   }
 }
 
-// Returns how many windows there are. A rank without any whose experts others need has one that
-// does not count.
+// Returns how many windows there are. A rank without windows, whose experts others need, has one
+// that does not count.
 std::int64_t trainer::write_windows(const window* all, std::int64_t count,
                                     class activations& into) {
   into.choices = nullptr;

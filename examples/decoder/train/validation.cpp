@@ -57,7 +57,7 @@ std::optional<double> validation_bits_per_byte(
     if (rank.max(interrupt()) != 0) return std::nullopt;
     const std::int64_t first = round * at_once;
     const std::int64_t now = std::clamp<std::int64_t>(count - first, 0, at_once);
-    if (now > 0 || rank.expert_ranks().ranks > 1)  // whose experts other ranks wait for
+    if (now > 0 || rank.expert_ranks().ranks > 1)  // others wait for this rank's experts
       sum += nats(all.data() + std::min(first, count), now);
   }
   if (rank.max(interrupt()) != 0) return std::nullopt;

@@ -78,14 +78,14 @@ std::int64_t observe(const args& a, std::int64_t observed) {
   return now;
 }
 
-void require_history(const args& a) {
-  if (a.history == nullptr) return;
+void require_numbers(const velo_tensor* of, const char* argument) {
+  if (of == nullptr) return;
   constexpr std::int64_t most = std::int64_t{1} << 40;
-  const auto* history = ops::data<const std::int64_t>(a.history);
-  for (std::int64_t i = 0; i < a.history->shape[0]; ++i) {
-    if (history[i] >= 0 && history[i] <= most) continue;
-    fail(VELO_ERR_ARGUMENT, "args.history", "numbers from 0 to 2^40",
-         core::concat(history[i], " in element ", i));
+  const auto* numbers = ops::data<const std::int64_t>(of);
+  for (std::int64_t i = 0; i < of->shape[0]; ++i) {
+    if (numbers[i] >= 0 && numbers[i] <= most) continue;
+    fail(VELO_ERR_ARGUMENT, argument, "numbers from 0 to 2^40",
+         core::concat(numbers[i], " in element ", i));
   }
 }
 
@@ -103,8 +103,9 @@ void run(const args& a, const problem& p, const capacity_kernel&, core::executio
       observed = *std::max_element(all, all + ranks);
     });
   }
-  // A rank with a wrong history has taken part all the same, since its peers wait for it.
-  require_history(a);
+  // A rank with wrong numbers has taken part all the same, since its peers wait for it.
+  require_numbers(a.counts, "args.counts");
+  require_numbers(a.history, "args.history");
   std::int64_t capacity = observed;
   if (a.history != nullptr) capacity = std::max(observed, observe(a, observed));
   if (a.tokens != 0) capacity = std::min(capacity, a.tokens);

@@ -327,13 +327,17 @@ TEST_CASE("a type that cannot decide is refused") {
   CHECK(none.out.find("exit code 1: it printed") != std::string::npos);
   const outcome experts = tune(folder + "deepseek_v3_small.json --type mixed --trial true");
   CHECK(experts.code == 2);
-  CHECK(experts.out == "velo: pretrain can run none of them: of the first, it has experts\n");
+  CHECK(experts.out ==
+        "velo: pretrain can run none of them: of the first, it has experts, which are not written "
+        "into its configuration\n");
 }
 
 TEST_CASE("plans that pretrain cannot run are not written, and the reason is printed") {
   const outcome o = tune(folder + "deepseek_v3_small.json --pretrain");
   CHECK(o.code == 2);
-  CHECK(o.out == "velo: pretrain can run none of them: of the first, it has experts\n");
+  CHECK(o.out ==
+        "velo: pretrain can run none of them: of the first, it has experts, which are not written "
+        "into its configuration\n");
   const temporary_folder folder_of_test;
   const std::string job = R"({"model": {"layers": 4, "hidden": 256,
       "heads": 4, "ffn_hidden": 768, "vocabulary": 260},

@@ -219,8 +219,10 @@ void expert_block::set_weights(const pass& now, const expert_activations& e) con
       weights[i] = scores[expert];
       ++counts[expert];
     }
-    const float sum = std::accumulate(weights, weights + k, 0.0f);
-    for (std::int64_t i = 0; model_.router_normalize && i < k; ++i) weights[i] /= sum;
+    constexpr double least_sum = 1e-20;  // as topk_router has it
+    const double sum = std::accumulate(weights, weights + k, least_sum);
+    for (std::int64_t i = 0; model_.router_normalize && i < k; ++i)
+      weights[i] = static_cast<float>(weights[i] / sum);
   }
 }
 

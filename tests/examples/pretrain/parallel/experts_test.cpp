@@ -55,7 +55,7 @@ TEST_CASE("choices that the program records it replays on other ranks") {
              Contains("is of a model with experts, not with experts = 0"));
   CHECK_THAT(
       ended(1, w.run(experts, {"--routing_record", w / "a", "--routing_replay", w / "b"})).text,
-      Contains("would write what is read, so not with routing_replay"));
+      Contains("would record the choices that are replayed, so not with routing_replay"));
 }
 
 TEST_CASE("settings of experts that do not go together are refused by their names") {

@@ -116,6 +116,9 @@ TEST_CASE("capacity names what is wrong with its arguments") {
   one.history = {0, -1, 0};
   CHECK_REFUSED(one.run(ranks.stream(0), nullptr), VELO_ERR_ARGUMENT, "args.history");
   one.history = {0, 0, 0};
+  one.counts = {3, -4};
+  CHECK_REFUSED(one.run(ranks.stream(0), nullptr), VELO_ERR_ARGUMENT, "args.counts");
+  one.counts = {3, 4};
   one.period = 0;
   CHECK_REFUSED(one.run(ranks.stream(0), nullptr), VELO_ERR_ARGUMENT, "args.period");
   one.period = 1, one.tokens = -1;

@@ -107,7 +107,7 @@ std::string size_refusal(const pretrain_plan& of) {
 }
 
 std::string model_refusal(const pretrain_plan& of) {
-  if (of.has("moe.experts")) return "it has experts";
+  if (of.has("moe.experts")) return "it has experts, which are not written into its configuration";
   if (of.has("latent_attention.kv_rank")) return "it has latent attention";
   if (!of.is("gated")) return "its feed-forwards are not gated";
   if (of.is("dropout")) return "it has dropout";
