@@ -57,8 +57,12 @@ std::vector<copy> sorted_copies(const std::vector<std::int64_t>& loads,
 // Copies by rank while they are dealt and exchanged.
 class packing {
  public:
-  packing(std::int64_t ranks, std::int64_t slots)
-      : slots_(slots), held_(at(ranks)), rows_(at(ranks), 0) {}
+  packing(std::int64_t ranks, std::int64_t slots, std::size_t experts)
+      : slots_(slots),
+        experts_(experts),
+        held_(at(ranks)),
+        rows_(at(ranks), 0),
+        has_(at(ranks) * experts) {}
 
   void deal(const std::vector<copy>& all) {
     const std::size_t ranks = held_.size();
@@ -72,15 +76,15 @@ class packing {
                                      [&](std::size_t rank) { return !has(rank, all[i].expert); });
         held_[*to].push_back(all[i]);
         rows_[*to] += all[i].rows;
+        has_[*to * experts_ + at(all[i].expert)] = true;
         free.erase(to);
       }
     }
   }
 
-  void exchange() {
-    constexpr std::int64_t most_trials = 1 << 20;
-    std::int64_t trials = 0;
-    while (trials < most_trials && improve(trials)) {
+  void exchange(double tolerance) {
+    trials_left_ = 1 << 20;
+    while (!is_even(rows_, tolerance) && improve()) {
     }
   }
 
@@ -95,14 +99,11 @@ class packing {
   }
 
  private:
-  bool has(std::size_t rank, int expert) const {
-    return std::any_of(held_[rank].begin(), held_[rank].end(),
-                       [&](const copy& each) { return each.expert == expert; });
-  }
+  bool has(std::size_t rank, int expert) const { return has_[rank * experts_ + at(expert)]; }
 
   // Makes the exchange after which the busier of its two ranks has the fewest rows; false if none
   // relieves the busiest rank. A place without a copy counts as one without rows.
-  bool improve(std::int64_t& trials) {
+  bool improve() {
     const auto most = std::max_element(rows_.begin(), rows_.end());
     const auto from = static_cast<std::size_t>(most - rows_.begin());
     std::int64_t best = *most;
@@ -111,7 +112,7 @@ class packing {
       for (std::size_t to = 0; to < held_.size(); ++to) {
         if (to == from || has(to, held_[from][i].expert)) continue;
         const std::size_t places = held_[to].size() + (held_[to].size() < at(slots_) ? 1 : 0);
-        for (std::size_t j = 0; j < places; ++j, ++trials) {
+        for (std::size_t j = 0; j < places && trials_left_ > 0; ++j, --trials_left_) {
           const bool empty = j == held_[to].size();
           if (!empty && has(from, held_[to][j].expert)) continue;
           const std::int64_t moved = held_[from][i].rows - (empty ? 0 : held_[to][j].rows);
@@ -124,14 +125,21 @@ class packing {
     return true;
   }
 
+  void move(int expert, std::size_t from, std::size_t to) {
+    has_[from * experts_ + at(expert)] = false;
+    has_[to * experts_ + at(expert)] = true;
+  }
+
   void swap(std::size_t from, std::size_t i, std::size_t to, std::size_t j) {
     const std::int64_t given = held_[from][i].rows;
     std::int64_t taken = 0;
+    move(held_[from][i].expert, from, to);
     if (j == held_[to].size()) {
       held_[to].push_back(held_[from][i]);
       held_[from].erase(held_[from].begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       taken = held_[to][j].rows;
+      move(held_[to][j].expert, to, from);
       std::swap(held_[from][i], held_[to][j]);
     }
     rows_[from] += taken - given;
@@ -139,15 +147,18 @@ class packing {
   }
 
   std::int64_t slots_;
+  std::size_t experts_;
   std::vector<std::vector<copy>> held_;  // by rank
   std::vector<std::int64_t> rows_;       // by rank
+  std::vector<bool> has_;                // by rank and expert
+  std::int64_t trials_left_ = 0;
 };
 
 expert_places with_copies(const std::vector<std::int64_t>& loads, std::int64_t ranks,
-                          std::int64_t slots, std::int64_t extra) {
-  packing parts(ranks, slots);
+                          std::int64_t slots, double tolerance, std::int64_t extra) {
+  packing parts(ranks, slots, loads.size());
   parts.deal(sorted_copies(loads, count_copies(loads, ranks, extra)));
-  parts.exchange();
+  parts.exchange(tolerance);
   return {ranks, slots, parts.experts()};
 }
 
@@ -177,6 +188,10 @@ void keep_in_place(std::vector<std::vector<int>>& parts,
     placed[rank] = std::move(parts[part]);
   }
   parts = std::move(placed);
+}
+
+std::int64_t busiest(const std::vector<std::int64_t>& rows) {
+  return *std::max_element(rows.begin(), rows.end());
 }
 
 }  // namespace
@@ -211,18 +226,22 @@ expert_places place_experts(const std::vector<std::int64_t>& loads, std::int64_t
                             std::int64_t slots, double tolerance,
                             const std::vector<std::vector<int>>& current) {
   const expert_places as_is = {ranks, slots, current};
-  if (!current.empty() && is_even(rows_by_rank(as_is, loads), tolerance)) return as_is;
+  const std::vector<std::int64_t> now = rows_by_rank(as_is, loads);
+  if (!current.empty() && is_even(now, tolerance)) return as_is;
   const std::int64_t room = ranks * slots - static_cast<std::int64_t>(loads.size());
   expert_places best;
   std::int64_t least = -1;
-  for (std::int64_t extra = 0; extra <= room; extra += std::max<std::int64_t>(1, extra / 8)) {
-    expert_places found = with_copies(loads, ranks, slots, extra);
+  for (std::int64_t extra = 0;;
+       extra = std::min(room, extra + std::max<std::int64_t>(1, extra / 8))) {
+    expert_places found = with_copies(loads, ranks, slots, tolerance, extra);
     const std::vector<std::int64_t> rows = rows_by_rank(found, loads);
-    const std::int64_t most = *std::max_element(rows.begin(), rows.end());
+    const std::int64_t most = busiest(rows);
     if (least < 0 || most < least) best = std::move(found), least = most;
-    if (is_even(rows, tolerance)) break;
+    if (extra == room || is_even(rows, tolerance)) break;
   }
-  if (!current.empty()) keep_in_place(best.placed, current);
+  if (current.empty()) return best;
+  if (busiest(now) <= least) return as_is;
+  keep_in_place(best.placed, current);
   return best;
 }
 

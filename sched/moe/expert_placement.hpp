@@ -3,7 +3,7 @@
 // Copies. An expert's rows are dealt evenly to its copies, so a copy has at most ceil(rows /
 // copies). The next copy always goes to the expert whose copies have the most rows: no other choice
 // of as many copies has a smaller largest share. Copies cost memory and sums of gradients, so their
-// number grows from none until the ranks are even enough, or the places are used up.
+// number grows from none, by an eighth a step, until the ranks are even enough or no place is left.
 //
 // Places. The copies, largest share first, are dealt in rounds of one a rank: the largest of a
 // round goes to the rank with the fewest rows that has none of this expert. Ranks differ afterwards
@@ -13,10 +13,11 @@
 // long as that makes it less busy.
 //
 // Moves. Which rank gets which part is free; parts go to the ranks that have most of them already.
+// Where the busiest rank would have no fewer rows than now, nothing moves.
 //
 // Invariant: each expert lies somewhere, on a rank at most once; equal input gives an equal plan.
-// Cost: O(log places) packings of O(places log places + ranks x places), in each of which some 2^20
-// exchanges are looked at. Sources: DeepSeek-AI's EPLB (copies of busy experts, then packing);
+// Cost: O(log places) packings of O(places log places + ranks x places), in each of which at most
+// 2^20 exchanges are looked at. Sources: DeepSeek-AI's EPLB (copies of busy experts, then packing);
 // longest processing time first (Graham 1969) with equal numbers of parts.
 #pragma once
 

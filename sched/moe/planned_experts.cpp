@@ -52,7 +52,8 @@ std::vector<std::int64_t> read_loads(const velo_expert_plan_desc& d) {
 std::vector<std::vector<int>> read_current(const velo_expert_plan_desc& d) {
   std::vector<std::vector<int>> all;
   if (d.current == nullptr) return all;
-  std::vector<bool> lies(at(d.experts));
+  constexpr std::int64_t nowhere = -1;
+  std::vector<std::int64_t> lies_on(at(d.experts), nowhere);  // the last rank
   for (std::int64_t rank = 0; rank < d.ranks; ++rank) {
     auto& own = all.emplace_back();
     for (std::int64_t i = rank * d.slots; i < (rank + 1) * d.slots; ++i) {
@@ -61,18 +62,18 @@ std::vector<std::vector<int>> read_current(const velo_expert_plan_desc& d) {
         fail(VELO_ERR_ARGUMENT, concat("desc.current[", i, "]"),
              concat("-1 to ", d.experts - 1, ", an expert or none"), number(e));
       if (e < 0) continue;
-      if (std::find(own.begin(), own.end(), e) != own.end())
+      if (lies_on[at(e)] == rank)
         fail(VELO_ERR_ARGUMENT, concat("desc.current[", i, "]"),
              concat("an expert once on rank ", rank), concat("expert ", e, " again"));
       own.push_back(static_cast<int>(e));
-      lies[at(e)] = true;
+      lies_on[at(e)] = rank;
     }
     std::sort(own.begin(), own.end());
   }
-  const auto absent = std::find(lies.begin(), lies.end(), false);
-  if (absent != lies.end())
+  const auto absent = std::find(lies_on.begin(), lies_on.end(), nowhere);
+  if (absent != lies_on.end())
     fail(VELO_ERR_ARGUMENT, "desc.current", "every expert on some rank",
-         concat("expert ", absent - lies.begin(), " on none"));
+         concat("expert ", absent - lies_on.begin(), " on none"));
   return all;
 }
 

@@ -2,12 +2,14 @@
  *
  * A plan is made of the rows that each expert got, say of the last steps. Busy experts get copies:
  * their rows are dealt evenly to all ranks that have one. Places are chosen so that the busiest
- * rank has at most the mean and the largest share of a copy, and usually much less; there are no
- * more copies than `tolerance` needs. A plan is data: it can be read, priced and drawn.
+ * rank has at most the mean and the largest share of a copy, and usually much less; there are as
+ * many copies as `tolerance` needs, or up to an eighth more. A plan is data: it can be read, priced
+ * and drawn.
  *
  * The weights of a copy are those of its expert, and its gradient is a part of the expert's: the
- * sum over the copies is the whole. Where experts lie now may be given; then a rank keeps what it
- * has where that serves as well, and nothing moves while the present places are even enough.
+ * sum over the copies is the whole. Where experts lie now may be given; then nothing moves while
+ * the present places are even enough or the plan would be no better, and otherwise each rank gets a
+ * part of the plan of which it has much.
  *
  * A plan belongs to no context; it never changes, so calls may overlap. Equal descriptions give
  * equal plans on every machine.
@@ -42,7 +44,7 @@ typedef struct velo_expert_plan_desc {
 
 typedef struct velo_expert_plan_info {
   uint32_t struct_size;
-  int32_t kept; /* 1: `current` was even enough, and is the plan */
+  int32_t kept; /* 1: the plan is `current` */
   int64_t ranks;
   int64_t slots;
   int64_t experts;

@@ -209,6 +209,41 @@ TEST_CASE("experts that lie well stay, and others move no more than they must") 
   CHECK(moved.info().busiest == 90);
 }
 
+TEST_CASE("a plan is no worse than the present places, and none moves for nothing") {
+  const wish worse = {
+      3, 3, {5, 96, 83, 37, 596, 42, 677, 90, 98}, 0.1, {2, 4, 5, 1, 7, 8, 0, 3, 6}};
+  CHECK(plan_handle(worse).info().busiest <= 721);
+  const wish idle = {2, 2, {10, 1, 1, 1}, 0.1, {0, 2, 1, 3}};
+  CHECK(plan_handle(idle).info().kept == 1);
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    wish of = {3, 3, list(9), 0.1, {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+    for (auto& each : of.loads) each = static_cast<std::int64_t>(random() % 700);
+    std::int64_t before = 0;
+    for (std::size_t rank = 0; rank < 3; ++rank)
+      before =
+          std::max(before, of.loads[3 * rank] + of.loads[3 * rank + 1] + of.loads[3 * rank + 2]);
+    const velo_expert_plan_info info = plan_handle(of).info();
+    CHECK(info.busiest <= before);
+    CHECK((info.busiest < before || info.moved == 0));
+  }
+}
+
+TEST_CASE("all places are used where evenness needs them") {
+  const wish all = {18, 1, {1800}, 0.05};
+  CHECK(plan_handle(all).info().busiest == 100);
+}
+
+TEST_CASE("the largest sizes are planned within a moment") {
+  wish of = {2, 32768, list(65536), 0.01};
+  for (std::size_t e = 0; e < of.loads.size(); ++e)
+    of.loads[e] = static_cast<std::int64_t>(e * 7919 % 1009);
+  for (const std::int64_t ranks : {2, 64, 1024}) {
+    of.ranks = ranks, of.slots = 65536 / ranks;
+    check_plan(plan_handle(of), of);
+  }
+}
+
 TEST_CASE("no rows at all, one rank and one expert make plans, too") {
   check_plan(plan_handle({3, 2, {0, 0, 0, 0}}), {3, 2, {0, 0, 0, 0}});
   check_plan(plan_handle({1, 4, {5, 0, 7}}), {1, 4, {5, 0, 7}});

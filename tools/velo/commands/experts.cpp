@@ -24,7 +24,7 @@ const char* const experts_help =
     "  --loads ..       rows of each expert, say of the last steps\n"
     "  --slots S        experts that a rank has room for (one more than its equal part)\n"
     "  --current ..     S experts for each rank as they lie now, -1 in empty slots: they stay\n"
-    "                   while they are even enough, and else move no more than they must\n"
+    "                   while they are even enough or no plan is better; else few move\n"
     "  --tolerance X    the busiest rank may have (1 + X) times the mean (0.1)\n"
     "  --format FORMAT  summary (rows and experts by rank), json (`ranks`, `slots`, `experts`,\n"
     "                   `copies`, `moved`, `kept`, `rows` by rank, `placement`: experts by rank,\n"
@@ -129,10 +129,12 @@ int experts(const std::vector<std::string>& words) {
     given.desc.slots = (given.desc.experts - 1) / std::max<std::int64_t>(1, given.desc.ranks) + 2;
   given.desc.loads = given.loads.data();
   if (!given.current.empty()) {
-    if (static_cast<std::int64_t>(given.current.size()) != given.desc.ranks * given.desc.slots)
+    const auto size = static_cast<std::int64_t>(given.current.size());
+    if (given.desc.ranks < 1 || size % given.desc.ranks != 0 ||
+        size / given.desc.ranks != given.desc.slots)
       throw input_error("--current: expected " + std::to_string(given.desc.slots) +
                         " experts for each of " + std::to_string(given.desc.ranks) +
-                        " ranks, got " + std::to_string(given.current.size()));
+                        " ranks, got " + std::to_string(size));
     given.desc.current = given.current.data();
   }
   const velo::expert_plan plan = velo::expert_plan::create(given.desc);
