@@ -47,9 +47,17 @@ std::string trace_of(const std::string& events) {
   return "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n" + events + "\n]}\n";
 }
 
+// A shorter run would leave an older one's last steps behind its own.
+void require_no_recording(const std::string& directory) {
+  for (const auto& each : std::filesystem::directory_iterator(directory))
+    if (each.path().filename().string().rfind("step-", 0) == 0)
+      fail("--routing_record: %s has a recording already: %s", directory.c_str(),
+           each.path().filename().c_str());
+}
+
 }  // namespace
 
-void require_outputs(const out_folder& out, const settings& values) {
+void require_outputs(const out_folder& out, const settings& values, bool resumes) {
   if (!values.run.log.empty()) out.require_apart("--log", values.run.log);
   if (!values.memory.memory_trace.empty())
     out.require_apart("--memory_trace", values.memory.memory_trace);
@@ -66,6 +74,8 @@ void require_outputs(const out_folder& out, const settings& values) {
     out.require_apart(flag, path);
     make_directory(flag, path);
   }
+  if (!values.run.routing_record.empty() && !resumes)
+    require_no_recording(values.run.routing_record);
   const std::string& timeline = values.parallel.timeline;
   if (timeline.empty()) return;
   out.require_apart("--timeline", timeline);

@@ -16,7 +16,7 @@ using namespace decoder;
 
 // Refuses files that would overwrite those of the output folder, and a timeline whose place holds
 // something else; makes the directory of profiles.
-void require_outputs(const out_folder& out, const settings& values);
+void require_outputs(const out_folder& out, const settings& values, bool resumes);
 
 // Writes when the ranks did what in the last step: a picture for .svg, else a trace for Perfetto.
 void write_timeline(const std::string& path, const velo::timeline& measured);

@@ -121,7 +121,8 @@ void introduce(console& to, const settings& values, const corpus& text, const tr
          m.dtype.c_str(), static_cast<long long>(m.layers), static_cast<long long>(m.hidden),
          static_cast<long long>(m.has_experts() ? m.expert_width() : m.inner));
   if (m.has_experts())
-    to.say("       %lld experts, %lld for each token", static_cast<long long>(m.experts),
+    to.say("       %lld expert%s, %lld for each token", static_cast<long long>(m.experts),
+           plural(static_cast<std::size_t>(m.experts)),
            static_cast<long long>(m.experts_per_token));
   to.say("       %lld query heads, %lld for keys and values, %s head",
          static_cast<long long>(m.heads), static_cast<long long>(m.kv_heads),

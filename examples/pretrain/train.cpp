@@ -58,7 +58,7 @@ class run {
         trainer_(rank, values_, text_),
         peak_(peak_within_budget()),
         console_(rank.leads()) {
-    if (rank.leads()) require_outputs(out_.emplace(values_.run.out), values_);
+    if (rank.leads()) require_outputs(out_.emplace(values_.run.out), values_, with.resume);
     if (with.checkpoint) with.checkpoint->require_unchanged();
     if (with.resume) {
       trainer_.resume(*with.checkpoint);

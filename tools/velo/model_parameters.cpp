@@ -114,8 +114,9 @@ class model {
   }
 
  private:
-  static constexpr const char* kinds[] = {"llama",   "mistral",  "qwen2",       "qwen3",
-                                          "mixtral", "glm4_moe", "deepseek_v3", "llama_cla"};
+  static constexpr const char* kinds[] = {"llama",    "mistral",     "qwen2",
+                                          "qwen3",    "mixtral",     "mixtral_router",
+                                          "glm4_moe", "deepseek_v3", "llama_cla"};
 
   // The number of layers of each stage.
   std::vector<std::int64_t> layers_of_stages(std::int64_t layers) const {
@@ -149,7 +150,7 @@ class model {
 
   // Routers and experts, and the whole products of latent attention, multiply rows of all elements.
   void refuse_in_two() const {
-    if (in_two() && (is("mixtral") || is("glm4_moe") || is("deepseek_v3")))
+    if (in_two() && (is_mixtral() || is("glm4_moe") || is("deepseek_v3")))
       throw input_error(
           "--tp-x: expected a model without experts, whose routers take whole rows: in two "
           "dimensions a rank has a part of each row, got " +
@@ -157,6 +158,7 @@ class model {
   }
 
   bool is(const char* kind) const { return type_ == kind; }
+  bool is_mixtral() const { return is("mixtral") || is("mixtral_router"); }
   bool in_two() const { return cuts_.job.tp_x > 0; }
 
   struct cut {
@@ -225,7 +227,7 @@ class model {
       add_attention(at + "self_attn.", !shares_keys(layer));
     vector(at + "post_attention_layernorm.weight", hidden_);
     const std::int64_t dense = from_.count("first_k_dense_replace");
-    if (is("mixtral"))
+    if (is_mixtral())
       add_experts(at + "block_sparse_moe.", from_.number("num_local_experts", 1, most_count),
                   from_.size("intermediate_size"), {"w1", "w3", "w2"});
     else if ((is("glm4_moe") || is("deepseek_v3")) && layer >= dense)

@@ -68,7 +68,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   weights_.set_piece(values.run.save_slice);
   if (!values.run.routing_record.empty() || !values.run.routing_replay.empty())
-    choices_ = std::make_unique<step_choices>(rank, values, text.crc);
+    choices_ = std::make_unique<step_choices>(
+        rank, values, crc32_of(0, text.training.data(), text.training.size()));
   if (sharded()) weights_.shard(rank, data_parallel_->own());
   counted_ = counted_ranges(weights_, data_parallel_.get());
   if (plan_) {

@@ -69,12 +69,18 @@ std::vector<named_tensor> step_choices::tensors() {
   return all;
 }
 
+std::map<std::string, std::string> step_choices::origin_of_step() const {
+  std::map<std::string, std::string> all = origin_;
+  all["step"] = std::to_string(step_);
+  return all;
+}
+
 void step_choices::begin(std::int64_t step) {
   step_ = step;
   for (auto& each : layers_) std::fill(each.begin(), each.end(), 0);
   if (!replays()) return;
   const safetensors_reader from(file_of(replayed_, step));
-  for (const auto& [key, wanted] : origin_) {
+  for (const auto& [key, wanted] : origin_of_step()) {
     const auto found = from.metadata().find(key);
     const std::string got = found == from.metadata().end() ? "nothing" : found->second;
     if (got != wanted)
@@ -101,7 +107,7 @@ void step_choices::end() {
   const std::vector<named_tensor> all = tensors();
   if (rank_.leads()) {
     replace_file(file_of(recorded_, step_),
-                 [&](durable_file& file) { write_safetensors(file, all, origin_); });
+                 [&](durable_file& file) { write_safetensors(file, all, origin_of_step()); });
     return;
   }
   std::vector<float> passing;

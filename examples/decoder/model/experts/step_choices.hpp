@@ -2,12 +2,13 @@
 // recorded, or read from a recording and used in place of what the router would choose.
 //
 // A recording is a directory with a safetensors file a step, "step-000001.safetensors": a tensor
-// "layer.N" i32 [tokens of the step, choices of a token] for each layer, and what it was recorded
-// of. Each rank writes and reads the rows of its own tokens, so a recording does not depend on the
+// "layer.N" i32 [tokens of the step, choices of a token] for each layer, and the step, model and
+// data of these. Each rank writes and reads the rows of its own tokens, so a recording does not depend on the
 // layout. Cost: 4 bytes a choice on each rank, and where ranks record a sum over them once a step.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ class step_choices {
 
  private:
   std::vector<named_tensor> tensors();
+  std::map<std::string, std::string> origin_of_step() const;
   void require_choices(const std::string& path) const;
 
   const member& rank_;

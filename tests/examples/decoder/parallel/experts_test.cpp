@@ -169,6 +169,11 @@ TEST_CASE("a recording that is not this model's, or damaged, is refused with its
   put(path, good.substr(0, good.size() - 4));
   CHECK_THAT(refusal(s), Catch::Matchers::Contains(path + ": tensor layer.") &&
                              Catch::Matchers::Contains("lies beyond the end"));
+  put(path, good);
+  put(decoder::step_choices::file_of(folder / "one", 2), good);
+  CHECK_THAT(refusal_of([&] { train_for(2, s); }),
+             Catch::Matchers::Contains("step-000002.safetensors: its choices are those of step: 1; "
+                                       "this run has 2"));
   std::string bad = good;
   bad[bad.size() - 4] = 4;
   put(path, bad);

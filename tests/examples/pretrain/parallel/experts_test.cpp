@@ -45,6 +45,8 @@ TEST_CASE("choices that the program records it replays on other ranks") {
   ended(0, w.run(experts, {"--routing_replay", w / "routing", "--log", w / "cut", "--ranks", "4",
                            "--ep", "2", "--pp", "2", "--transport", "shm"}));
   compare_logs(w.losses("one"), w.losses("cut"));
+  CHECK_THAT(ended(1, w.run(experts, {"--routing_record", w / "routing"})).text,
+             Contains("has a recording already: step-"));
   std::filesystem::remove(w / "routing/step-000002.safetensors");
   CHECK_THAT(ended(1, w.run(experts, {"--routing_replay", w / "routing"})).text,
              Contains("routing/step-000002.safetensors: cannot open"));
