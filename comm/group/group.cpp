@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "comm/group/planned.hpp"
@@ -141,13 +142,28 @@ void group::raise_if_ended() const {
   met_.outermost(known, fault_label()).raise();
 }
 
-// Notes the fault of a group that has ended, and names its ranks as the outermost group does.
+namespace {
+
+// Whether a failure is the record of a fault, as a transport raises it.
+bool is_record_of(const core::failure& of, const fault& why) {
+  core::failure record;
+  core::copy_text(record.expected, sizeof record.expected, why.expected().c_str());
+  return of.code == VELO_ERR_PEER && std::strcmp(of.argument, "group") == 0 &&
+         std::strcmp(of.expected, record.expected) == 0;
+}
+
+}  // namespace
+
+// Notes the fault of a group that has ended, and names its ranks as the outermost group does. A
+// whole group adds its label to its own fault alone: a call's failure that names an argument, or
+// the fault of another group in which the call runs, too, says more.
 void group::rethrow() const {
   fault known;
   if (!link_->failed(known)) throw;
   meet(known);
-  if (fault_label()[0] != 0 && core::current_failure().code == VELO_ERR_PEER)
-    met_.outermost(known, fault_label()).raise();
+  const core::failure now = core::current_failure();
+  const bool replaces = met_.is_of_part() ? now.code == VELO_ERR_PEER : is_record_of(now, known);
+  if (fault_label()[0] != 0 && replaces) met_.outermost(known, fault_label()).raise();
   throw;
 }
 

@@ -128,19 +128,25 @@ void lane::throw_kept() const {
 }
 
 // Refuses instead of waiting, since the queued work may wait for the caller's next action.
-void lane::refuse_when_full() const {
+void lane::refuse_when_full(int pieces) const {
   const int most = owner_.configuration().now().queue;
   const std::uint64_t held = submitted_count_ - finished_count_;
-  if (held < static_cast<std::uint64_t>(most)) return;
+  if (held + static_cast<std::uint64_t>(pieces) <= static_cast<std::uint64_t>(most)) return;
   fail(VELO_ERR_FULL, "stream", text("at most %d pieces of queued work, the key queue", most),
-       concat("one more than the ", held, " it holds"));
+       concat(pieces == 1 ? text("one") : number(pieces), " more than the ", held, " it holds"));
+}
+
+void lane::require_room(int pieces) const {
+  const std::lock_guard<std::mutex> lock(lock_);
+  throw_kept();
+  refuse_when_full(pieces);
 }
 
 void lane::submit(work_ptr<work> piece) {
   {
     const std::lock_guard<std::mutex> lock(lock_);
     throw_kept();
-    refuse_when_full();
+    refuse_when_full(1);
     ++submitted_count_;
     if (owner_.profile().has_waits()) piece->submitted_ = ticks_now();
     work* added = piece.release();

@@ -45,7 +45,8 @@ class lane {
   work_ptr<W> make_before(std::size_t bytes, Args&&... args) {
     return pool_.make_before<W>(bytes, std::forward<Args>(args)...);
   }
-  void submit(work_ptr<work> piece);  // made by this lane; throws the kept failure, FULL
+  void submit(work_ptr<work> piece);    // made by this lane; throws the kept failure, FULL
+  void require_room(int pieces) const;  // throws what submit() would throw
 
   void pass(std::shared_ptr<point> here);       // when all work submitted so far is done
   void wait_for(std::shared_ptr<point> until);  // before any work submitted later
@@ -62,7 +63,7 @@ class lane {
   void finish_piece() noexcept;
   void keep_failure(const work& failed) noexcept;
   void throw_kept() const;  // with the lock held, as the next one
-  void refuse_when_full() const;
+  void refuse_when_full(int pieces) const;
 
   context& owner_;
   stream& on_;

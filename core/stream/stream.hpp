@@ -52,6 +52,11 @@ class stream {
     return queue_->make_before<W>(bytes, std::forward<Args>(args)...);
   }
   void enqueue(work_ptr<work> piece) { queue_->submit(std::move(piece)); }
+  // For a call of several pieces of work, before the first: throws what enqueue() would throw for
+  // any of them while no other thread queues work here. Inline streams have room for any number.
+  void require_room(int pieces) const {
+    if (queue_.has_value()) queue_->require_room(pieces);
+  }
 
   // Runs a call of a C function. An inline stream runs now(execution&) before this returns; a queue
   // runs the piece of work that make() returns. put(piece, enqueue) may first reserve the call's

@@ -1,5 +1,5 @@
 // capacity_gate and its gradient as operators: DeepSpeed's gates top-1 and top-2, whose experts
-// have so many places for tokens.
+// have a limited number of places for tokens.
 //
 //   p         softmax(logits)
 //   choice    the expert of the largest logit, and with k 2 that of the second largest; ties: lower

@@ -5,9 +5,10 @@
 // From columns = 1 on, rows become 1 / (T (sum_e exp(logits) columns + eps)) and columns
 // 1 / (E (sum_t exp(logits) rows + eps)), until the mean change of the columns is within the
 // tolerance. The gradient goes back through all these rounds, whose columns it keeps; rows follow
-// from them. All in double; sums over tokens have one partial result a slice, added in the order of
-// the slices, whose number depends on the sizes alone. Cost: an exponential an element, and for
-// each round a pass over T E numbers, of the gradient two.
+// from them. The forward keeps the columns of two rounds. All in double; sums over tokens have one
+// partial result a slice, added in the order of the slices, whose number depends on the sizes
+// alone. Cost: an exponential an element, and for each round a pass over T E numbers, of the
+// gradient two.
 #include <algorithm>
 #include <cmath>
 
@@ -51,14 +52,17 @@ void infer_backward(const velo_sinkhorn_backward_args& a, balance_problem& p,
 
 class balancing {
  public:
-  balancing(const balance_problem& p, const velo_tensor& logits, core::execution& on)
+  enum class kept { two_rounds, all_rounds };
+
+  balancing(const balance_problem& p, const velo_tensor& logits, kept what, core::execution& on)
       : p_(p),
         on_(on),
+        kept_(what == kept::all_rounds ? p.rounds + 1 : 2),
         slices_(slice_rows_into(p.tokens, 64, 32)),
         powers_(take(p.tokens * p.experts)),
         rows_(take(p.tokens)),
         sums_(take(slices_.tasks() * p.experts)),
-        columns_(on.scratch.take<double*>(static_cast<std::size_t>(p.rounds) + 1)) {
+        columns_(on.scratch.take<double*>(static_cast<std::size_t>(kept_))) {
     with_element_type(logits.dtype, [&](auto element) {
       const auto* x = data<const decltype(element)>(&logits);
       on.threads.slices(slices_.tasks(), [&](std::int64_t task, int) {
@@ -76,8 +80,9 @@ class balancing {
     std::fill_n(columns_[0], p_.experts, 1.0);
     double change = INFINITY;
     while (change > p_.tolerance && done_ < p_.rounds) {
-      const double* before = columns_[done_];
-      double* after = columns_[++done_] = take(p_.experts);
+      const double* before = columns(done_);
+      if (++done_ < kept_) columns_[done_] = take(p_.experts);
+      double* after = columns(done_);
       each_row([&](std::int64_t t, double* sums) {
         rows_[t] = row_factor(t, before);
         for (std::int64_t e = 0; e < p_.experts; ++e) sums[e] += rows_[t] * power(t, e);
@@ -95,7 +100,7 @@ class balancing {
   void store(float* y) {
     each_row([&](std::int64_t t, double*) {
       for (std::int64_t e = 0; e < p_.experts; ++e)
-        y[t * p_.experts + e] = static_cast<float>(rows_[t] * power(t, e) * columns_[done_][e]);
+        y[t * p_.experts + e] = static_cast<float>(rows_[t] * power(t, e) * columns(done_)[e]);
     });
   }
 
@@ -145,6 +150,7 @@ class balancing {
   }
 
  private:
+  double* columns(std::int64_t round) const { return columns_[round % kept_]; }
   double power(std::int64_t t, std::int64_t e) const { return powers_[t * p_.experts + e]; }
 
   double row_factor(std::int64_t t, const double* columns) const {
@@ -172,23 +178,24 @@ class balancing {
 
   const balance_problem& p_;
   core::execution& on_;
+  const std::int64_t kept_;  // rounds whose columns are kept
   const row_slices slices_;
   double *powers_, *rows_;
   double* sums_;      // one a slice and expert
-  double** columns_;  // of each round, from 1 on
+  double** columns_;  // of the kept rounds; of round 0 they are 1
   std::int64_t done_ = 0;
 };
 
 void run(const velo_sinkhorn_args& a, const balance_problem& p, const sinkhorn_kernel&,
          core::execution& on) {
-  balancing all(p, *a.logits, on);
+  balancing all(p, *a.logits, balancing::kept::two_rounds, on);
   all.balance();
   all.store(data<float>(a.y));
 }
 
 void backward(const velo_sinkhorn_backward_args& a, const balance_problem& p,
               const sinkhorn_kernel&, core::execution& on) {
-  balancing all(p, *a.logits, on);
+  balancing all(p, *a.logits, balancing::kept::all_rounds, on);
   all.balance();
   double* dpowers = all.take(p.tokens * p.experts);
   all.gradient(data<const float>(a.dy), dpowers);

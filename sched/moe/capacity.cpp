@@ -5,15 +5,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/tensor/dtype.hpp"
+
 namespace velo::sched {
 
 using core::at;
 
 namespace {
 
-constexpr velo_dtype int64{VELO_DTYPE_INT, 64, 1};
-
-// What decides about a choice, as ranks exchange it.
+// The score and the place of a choice, by which experts keep it, as ranks exchange them.
 struct contender {
   std::int64_t place;
   std::int64_t score;  // the bits of a double; NaN counts as the lowest
@@ -36,8 +36,8 @@ comm::operation gather_of(const char* function, const void* in, void* out) {
   comm::operation op;
   op.function = function;
   op.terms.kind = comm::collective::all_gather;
-  op.terms.in_code = op.terms.out_code = int64.code;
-  op.terms.in_bits = op.terms.out_bits = int64.bits;
+  op.terms.in_code = op.terms.out_code = core::i64.code;
+  op.terms.in_bits = op.terms.out_bits = core::i64.bits;
   op.in = in, op.out = out;
   return op;
 }

@@ -3,12 +3,12 @@
 
 #include <utility>
 
+#include "core/failure.hpp"
+#include "core/tensor/dtype.hpp"
 #include "sched/moe/submit.hpp"
 
 namespace velo::sched {
 namespace {
-
-constexpr velo_dtype int64{VELO_DTYPE_INT, 64, 1}, int32{VELO_DTYPE_INT, 32, 1};
 
 // Ranks that move rows through the slots of a relay, or gather all tokens, know the choices that
 // rows belong to.
@@ -18,8 +18,8 @@ void exchange_order(const char* function, row_routes& routes, comm::transport& l
   comm::operation op;
   op.function = function;
   op.terms.kind = comm::collective::all_to_all;
-  op.terms.in_code = op.terms.out_code = int32.code;
-  op.terms.in_bits = op.terms.out_bits = int32.bits;
+  op.terms.in_code = op.terms.out_code = core::i32.code;
+  op.terms.in_bits = op.terms.out_bits = core::i32.bits;
   op.terms.require_same(routes.hash());
   op.in = routes.order().data();
   op.out = received.data();
@@ -47,8 +47,8 @@ comm::operation choice_exchange::request() const {
   comm::operation op;
   op.function = function;
   op.terms.kind = comm::collective::all_gather;
-  op.terms.in_code = op.terms.out_code = int64.code;
-  op.terms.in_bits = op.terms.out_bits = int64.bits;
+  op.terms.in_code = op.terms.out_code = core::i64.code;
+  op.terms.in_bits = op.terms.out_bits = core::i64.bits;
   op.terms.count = numbers;
   const expert_layout& of = routes->layout();
   op.terms.require_same(comm::mixed(rule.hash() + static_cast<std::uint64_t>(of.top_k)) +
@@ -61,6 +61,7 @@ comm::operation choice_exchange::request() const {
 }
 void choice_exchange::carry_out(const comm::group::ticket& place, core::execution& on) const {
   const comm::operation op = request();
+  std::int64_t beyond = row_routes::no_expert;
   among->serve(place, op, [&](comm::transport& link, core::arena&) {
     if (reads) {
       routes->read(given.choices);
@@ -68,11 +69,18 @@ void choice_exchange::carry_out(const comm::group::ticket& place, core::executio
     }
     routes->sort();
     link.run(op, on);
+    if (rule.limits() && !rule.alone) beyond = routes->expert_beyond_capacity();
+    if (beyond != row_routes::no_expert) return;
     routes->complete();
     const bool gathers = routes->layout().kind == VELO_DISPATCH_ALL_GATHER;
     if (link.size() > 1 && !link.shows_tensors() && (gathers || link.relay_slot_bytes() > 0))
       exchange_order(function, *routes, link, on);
   });
+  // Here, since all ranks find the same: none has to end the group for the others.
+  if (beyond != row_routes::no_expert)
+    core::fail(VELO_ERR_ARGUMENT, "desc.batch_group",
+               "all ranks of the dispatcher's group, whose experts share a capacity",
+               core::concat("others: expert ", beyond, " has more rows than its capacity"));
 }
 
 void submit(core::stream& on, const choice_limitation& what) {

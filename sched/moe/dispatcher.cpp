@@ -5,6 +5,7 @@
 
 #include "core/failure.hpp"
 #include "core/handle/handle.hpp"
+#include "core/tensor/dtype.hpp"
 #include "velo/ops_experts.h"
 
 namespace velo::sched {
@@ -12,17 +13,12 @@ namespace velo::sched {
 using core::concat;
 using core::fail;
 using core::number;
+using core::operator==;
+using core::operator!=;
 
 namespace {
 
-constexpr velo_dtype float32{VELO_DTYPE_FLOAT, 32, 1}, int32{VELO_DTYPE_INT, 32, 1},
-    int64{VELO_DTYPE_INT, 64, 1};
-
-bool same(velo_dtype a, velo_dtype b) {
-  return a.code == b.code && a.bits == b.bits;
-}
-
-// A matrix of so many rows, columns and elements. columns < 0: any number.
+// The expected shape of a matrix. columns < 0: any number.
 struct matrix_form {
   std::int64_t rows, columns;
   const char* of_rows;  // what they are
@@ -39,12 +35,11 @@ comm::buffer matrix_of(const core::context& owner, const velo_tensor* given, con
 }
 
 void require_dtype(const comm::buffer& of, const char* name, velo_dtype wanted, const char* why) {
-  if (!same(of.dtype, wanted)) fail(VELO_ERR_DTYPE, name, why, core::dtype_name(of.dtype));
+  if (of.dtype != wanted) fail(VELO_ERR_DTYPE, name, why, core::dtype_name(of.dtype));
 }
 
 bool is_row_dtype(velo_dtype dtype) {
-  return same(dtype, float32) || (dtype.code == VELO_DTYPE_FLOAT && dtype.bits == 16) ||
-         (dtype.code == VELO_DTYPE_BFLOAT && dtype.bits == 16);
+  return dtype == core::f32 || dtype == core::f16 || dtype == core::bf16;
 }
 
 void require_experts(const velo_dispatcher_desc& desc, int ranks) {
@@ -173,6 +168,8 @@ struct dispatcher::call {
     const comm::buffer all = matrix(given, name, of_tokens, -1);
     if (!is_row_dtype(all.dtype))
       fail(VELO_ERR_DTYPE, name, "float32, float16 or bfloat16", core::dtype_name(all.dtype));
+    if (given->shape[1] >= std::int64_t{1} << 31)
+      fail(VELO_ERR_SHAPE, name, "fewer than 2^31 columns", number(given->shape[1]));
     what.dtype = all.dtype;
     what.width = given->shape[1];
     return all;
@@ -185,7 +182,7 @@ struct dispatcher::call {
   comm::buffer weights(const velo_tensor* given, const char* name) const {
     const comm::buffer all = matrix_of(
         owner, given, name, {what.routes->tokens(), what.routes->layout().top_k, "one a token"});
-    require_dtype(all, name, float32, "float32");
+    require_dtype(all, name, core::f32, "float32");
     return all;
   }
 
@@ -277,7 +274,7 @@ given_choices routing::read(const velo_tensor* choices, const velo_tensor* score
   const dispatcher& layer = of();
   const std::int64_t top_k = layer.layout().top_k;
   const comm::buffer given = comm::buffer_of(layer.owner(), choices, "choices");
-  require_dtype(given, "choices", int32, "int32");
+  require_dtype(given, "choices", core::i32, "int32");
   if (choices->ndim != 2) fail(VELO_ERR_RANK, "choices", "2", number(choices->ndim));
   if (choices->shape[1] != top_k)
     fail(VELO_ERR_SHAPE, "choices", concat(top_k, " choices of each token"),
@@ -290,7 +287,7 @@ given_choices routing::read(const velo_tensor* choices, const velo_tensor* score
   if (rule.scores()) {
     const comm::buffer list =
         matrix_of(layer.owner(), scores, "scores", {tokens, top_k, "one a token"});
-    require_dtype(list, "scores", float32, "float32");
+    require_dtype(list, "scores", core::f32, "float32");
     all.order.scores = reinterpret_cast<const float*>(list.data);
   } else if (scores != nullptr) {
     fail(VELO_ERR_ARGUMENT, "scores", "NULL where no choice is dropped by its score", "a tensor");
@@ -299,7 +296,7 @@ given_choices routing::read(const velo_tensor* choices, const velo_tensor* score
   if (!rule.limits() || rule.alone)
     fail(VELO_ERR_ARGUMENT, "places", "NULL without a capacity of the micro-batch", "a tensor");
   const comm::buffer list = comm::buffer_of(layer.owner(), places, "places");
-  require_dtype(list, "places", int64, "int64");
+  require_dtype(list, "places", core::i64, "int64");
   if (list.count != tokens)
     fail(VELO_ERR_SHAPE, "places", concat(tokens, " numbers, one a token"), number(list.count));
   all.order.placed = true;
@@ -312,35 +309,50 @@ padding padding_of(const capacity_rule& rule) {
   return rule.alone ? padding::of_rank : padding::of_expert;
 }
 
-// A failure between the two exchanges, or before this rank could wait for the second, ends the
-// group, since the other ranks go on.
+// Whether ranks of the experts' group may go on to wait in it after a failure of this rank in its
+// batch group.
+bool routing::missed_by_peers(const core::stream& on, const row_routes& routes) const {
+  const comm::group& batch = of().batch_group();
+  if (&batch == &of().group()) return false;
+  return batch.has_ended() || (on.is_inline() && routes.is_read());
+}
+
+// All pieces of work have room in the queue before the first is queued, so that FULL leaves nothing
+// behind. A later failure ends the group of the experts, unless all ranks refuse the same counts.
 void routing::submit_choices(core::stream& on, const std::shared_ptr<row_routes>& routes,
                              const given_choices& given) {
   const dispatcher& layer = of();
   const capacity_rule& rule = layer.capacity();
   constexpr const char* function = "velo_routing_set";
   const bool of_batch = rule.limits() && !rule.alone;
-  if (of_batch) submit(on, choice_limitation{function, routes, &layer.batch_group(), rule, given});
-  bool begun = of_batch;
+  comm::group& group = layer.group();
+  on.require_room(of_batch ? 3 : 2);  // the exchanges, and the event
+  bool begun = false;
   try {
-    submit(on, choice_exchange{function, routes, &layer.group(), rule, !of_batch, given});
+    if (of_batch)
+      submit(on, choice_limitation{function, routes, &layer.batch_group(), rule, given});
+    begun = of_batch;
+    submit(on, choice_exchange{function, routes, &group, rule, !of_batch, given});
     begun = true;
     if (!on.is_inline()) on.record(known_);
   } catch (...) {
-    if (begun) layer.group().abort("a routing could not be set");
+    const bool all_refuse =
+        of_batch && on.is_inline() && routes->expert_beyond_capacity() != row_routes::no_expert;
+    if (!all_refuse && (begun || (of_batch && missed_by_peers(on, *routes))))
+      group.abort("a routing could not be set");
     throw;
   }
 }
 
 void routing::set(core::stream& on, const velo_tensor* choices, const velo_tensor* scores,
                   const velo_tensor* places) {
-  const dispatcher& layer = of();
+  dispatcher& layer = of();
   if (routes_ != nullptr)
     fail(VELO_ERR_STATE, "routing", "a routing without choices",
          "one that was set, and whose backward pass is still to come");
   const given_choices given = read(choices, scores, places);
-  const auto routes =
-      std::make_shared<row_routes>(layer.layout(), choices->shape[0], padding_of(layer.capacity()));
+  const auto routes = std::make_shared<row_routes>(
+      layer.layout(), choices->shape[0], padding_of(layer.capacity()), layer.next_serial());
   submit_choices(on, routes, given);
   awaited_ = on.is_inline();
   routes_ = routes;

@@ -6,6 +6,7 @@
 // counts that are known. A call costs some checks beside its movement of rows.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "comm/group/buffer.hpp"
@@ -33,6 +34,7 @@ class dispatcher {
   comm::group& group() const;        // throws HANDLE
   comm::group& batch_group() const;  // of the ranks of a micro-batch; throws HANDLE
   void fill(velo_dispatcher_info& info) const noexcept;
+  std::int64_t next_serial() noexcept { return ++routings_; }  // of a routing that is set
 
   // These throw as the C functions do.
   void dispatch(core::stream& on, routing& by, const velo_tensor* tokens, const velo_tensor* rows);
@@ -52,6 +54,7 @@ class dispatcher {
   core::context& owner_;
   const expert_layout layout_;
   const capacity_rule capacity_;
+  std::atomic<std::int64_t> routings_{0};  // set so far
 };
 
 class routing {
@@ -72,6 +75,7 @@ class routing {
   void require_set() const;
   given_choices read(const velo_tensor* choices, const velo_tensor* scores,
                      const velo_tensor* places) const;
+  bool missed_by_peers(const core::stream& on, const row_routes& routes) const;
   void submit_choices(core::stream& on, const std::shared_ptr<row_routes>& routes,
                       const given_choices& given);
 

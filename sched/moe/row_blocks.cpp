@@ -2,14 +2,13 @@
 // places after it. By all-gather every rank gets the tokens of all, and copies the rows of its
 // experts out of them; rows come back by all-to-all, since sums of parts would have other bits for
 // other numbers of ranks.
+#include "core/tensor/dtype.hpp"
 #include "sched/moe/row_mover.hpp"
 
 namespace velo::sched {
 namespace {
 
 using core::at;
-
-constexpr velo_dtype float32{VELO_DTYPE_FLOAT, 32, 1};
 
 struct sent_rows {
   velo_dtype dtype;
@@ -71,7 +70,7 @@ class sent_by_rank : row_mover<T> {
     float* products = this->take_products();
     in_turn(this->on_, [&](core::execution& turn) { pack(turn, packed, packed_weights); });
     exchange(routes_, call_, false, {what_.dtype, this->n_, packed, rows});
-    if (weighted) exchange(routes_, call_, false, {float32, 1, packed_weights, weights});
+    if (weighted) exchange(routes_, call_, false, {core::f32, 1, packed_weights, weights});
     in_turn(this->on_, [&](core::execution& turn) { put(turn, rows, weights, products); });
     if (products != nullptr) return_products(what_, call_, products);
   }
@@ -84,7 +83,7 @@ class sent_by_rank : row_mover<T> {
     float* weights = what_.weighted ? this->template take<float>(tokens * top_k) : nullptr;
     float* products = this->take_products();
     gather(routes_, call_, {what_.dtype, this->n_, this->from(), all});
-    if (weights != nullptr) gather(routes_, call_, {float32, top_k, what_.weights, weights});
+    if (weights != nullptr) gather(routes_, call_, {core::f32, top_k, what_.weights, weights});
     in_turn(this->on_, [&](core::execution& turn) { put_gathered(turn, all, weights, products); });
     if (products != nullptr) return_products(what_, call_, products);
   }
@@ -163,7 +162,7 @@ void return_products(const row_exchange& what, const served_call& call, const fl
   float* got = take_some<float>(call.scratch, routes.given_rows());
   for (const expert_run& run : routes.runs())
     if (!run.is_padding()) std::copy_n(products + run.row, run.count, packed + run.received);
-  exchange(routes, call, true, {float32, 1, packed, got});
+  exchange(routes, call, true, {core::f32, 1, packed, got});
   std::fill_n(what.dweights, routes.tokens() * routes.layout().top_k, 0.0f);
   for (std::int64_t i = 0; i < routes.given_rows(); ++i)
     what.dweights[routes.order()[at(i)]] = got[i];

@@ -1,4 +1,4 @@
-// One movement of rows on one rank, over elements of one type: what the ways of moving share.
+// One movement of rows on one rank, over elements of one type: what the three paths share.
 //
 // Rows of experts are written by runs, and sums of tokens by tokens, in tasks of some 64 KB. The
 // ways are in place (row_exchange.cpp), through shared slots (row_relay.cpp) and by collectives

@@ -37,7 +37,8 @@ struct piece_form {
 
   piece_form(const row_exchange& what, std::int64_t slot) {
     const expert_layout& of = what.routes->layout();
-    const std::int64_t row = what.width * (what.dtype.bits / 8);
+    // No slot has room for a row as large as itself; the limit keeps the product below small.
+    const std::int64_t row = std::min(what.width * (what.dtype.bits / 8), slot);
     const bool lists_rows = what.direction == row_direction::to_experts;
     const std::int64_t list = lists_rows ? of.top_k * std::int64_t{sizeof(piece_row)} : 0;
     const std::int64_t each = list + row * (lists_rows ? 1 : (of.ranks - 1) * of.top_k);

@@ -1,6 +1,7 @@
 // The sort of choices, and the places that follow from the counts of all ranks.
 #include "sched/moe/row_routes.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/failure.hpp"
@@ -25,14 +26,15 @@ std::vector<std::int64_t> begins_of(const std::int64_t* counts, std::int64_t par
 
 }  // namespace
 
-row_routes::row_routes(const expert_layout& of, std::int64_t tokens, padding fill)
+row_routes::row_routes(const expert_layout& of, std::int64_t tokens, padding fill,
+                       std::int64_t serial)
     : layout_(of),
       tokens_(tokens),
       fill_(fill),
       own_(at(numbers())),
       all_(at(of.ranks * numbers())),
       starts_(at(tokens + 1)) {
-  own_.back() = tokens;
+  own_[at_capacity() + 1] = serial, own_.back() = tokens;
   const std::size_t choices = at(tokens * of.top_k);
   choices_.reserve(choices);
   order_.reserve(choices), numbers_.reserve(choices), entries_.reserve(choices);
@@ -41,6 +43,7 @@ row_routes::row_routes(const expert_layout& of, std::int64_t tokens, padding fil
 }
 
 void row_routes::read(const std::int32_t* choices) {
+  is_read_ = true;
   for (std::int64_t t = 0; t < tokens_; ++t) {
     std::int64_t taken = 0;
     for (std::int64_t j = 0; j < layout_.top_k; ++j) {
@@ -78,6 +81,17 @@ void row_routes::sort() {
   }
 }
 
+std::int64_t row_routes::expert_beyond_capacity() const {
+  std::int64_t capacity = capacity_of(0);
+  for (int rank = 1; rank < layout_.ranks; ++rank) capacity = std::min(capacity, capacity_of(rank));
+  for (std::int64_t e = 0; e < layout_.experts; ++e) {
+    std::int64_t rows = 0;
+    for (int rank = 0; rank < layout_.ranks; ++rank) rows += count(rank, e);
+    if (rows > capacity) return e;
+  }
+  return no_expert;
+}
+
 void row_routes::complete() {
   set_blocks();
   set_runs();
@@ -90,7 +104,7 @@ void row_routes::complete() {
 
 // Rows of zeros behind those of `rank`; rows: those of the expert so far.
 std::int64_t row_routes::padding_behind(int rank, std::int64_t expert, std::int64_t rows) const {
-  const std::int64_t capacity = all_[at(rank * numbers()) + at_capacity()];
+  const std::int64_t capacity = capacity_of(rank);
   if (fill_ == padding::of_rank) return capacity - count(rank, expert);
   return fill_ == padding::of_expert && rank + 1 == layout_.ranks ? capacity - rows : 0;
 }

@@ -6,8 +6,9 @@
 // there, complete() derives every place from them: own rows lie by expert, then rank; rows of a
 // message lie by expert. Rows that fill an expert up to its capacity lie behind those of the last
 // rank, or, where each rank has a capacity, behind its own. Invariant: all ranks have the same
-// counts, so places agree without another message. Cost: four passes over the choices, one over
-// ranks x experts, and 32 bytes a choice; with map_choices() 4 bytes for each choice of all ranks.
+// counts, so places agree without another message. Each rank numbers its routings, so that two of
+// equal counts differ in their hashes. Cost: four passes over the choices, one over ranks x
+// experts, and 32 bytes a choice; with map_choices() 4 bytes for each choice of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -49,22 +50,28 @@ enum class padding { none, of_expert, of_rank };  // to one capacity, or to that
 
 class row_routes {
  public:
-  // tokens: of this rank.
-  row_routes(const expert_layout& of, std::int64_t tokens, padding fill);
+  // tokens: of this rank. serial: the number of this routing among those of the rank.
+  row_routes(const expert_layout& of, std::int64_t tokens, padding fill, std::int64_t serial);
 
   // Throws ARGUMENT for a choice beyond the experts.
   void read(const std::int32_t* choices);
+  bool is_read() const { return is_read_; }  // or that has failed
   const std::vector<std::int32_t>& choices() const { return choices_; }
   void drop(std::int32_t choice);  // by its number
   void set_capacity(std::int64_t rows) { own_[at_capacity()] = rows; }
   void sort();
+  // With the counts of all ranks: an expert that has more rows from all of them together than the
+  // capacity of some rank, as where a batch group lacks ranks. The same on all ranks.
+  static constexpr std::int64_t no_expert = -1;
+  std::int64_t expert_beyond_capacity() const;
   void complete();
 
   const expert_layout& layout() const { return layout_; }
   std::int64_t tokens() const { return tokens_; }
   // What ranks exchange: the rows that a rank gives to each expert; its tokens that have choices;
-  // the capacity of an expert; its tokens. all_counts: these of each rank.
-  std::int64_t numbers() const { return layout_.experts + 3; }
+  // the capacity of an expert; the number of its routing; its tokens. all_counts: these of each
+  // rank.
+  std::int64_t numbers() const { return layout_.experts + 4; }
   const std::int64_t* own_counts() const { return own_.data(); }
   std::int64_t* all_counts() { return all_.data(); }
   // The sorted choices: entry i is that of number order()[i] (token x top_k + choice).
@@ -96,8 +103,9 @@ class row_routes {
     return rows_of_choices_[core::at(rank)].data();
   }
 
-  // Lists of all choices that have rows, by token and choice: of_token() is a part of them. The
-  // choices of tokens before `token`; entries of the order; rows at their experts' ranks; these.
+  // Lists of all choices that have rows, by token and choice; of_token() gives a part of them.
+  // choices_before: the number of choices of the tokens before `token`. entries: the entry of each
+  // choice in the order. rows_at: its row at the rank of its expert. ranks_at: that rank.
   std::int64_t choices_before(std::int64_t token) const { return starts_[core::at(token)]; }
   const std::int32_t* entries() const { return entries_.data(); }
   const std::int32_t* rows_at() const { return rows_at_.data(); }
@@ -124,6 +132,9 @@ class row_routes {
 
  private:
   std::size_t at_capacity() const { return core::at(layout_.experts + 1); }
+  std::int64_t capacity_of(int rank) const {
+    return all_[core::at(rank * numbers()) + at_capacity()];
+  }
   std::int64_t count(int rank, std::int64_t expert) const {
     return all_[core::at(rank * numbers() + expert)];
   }
@@ -143,6 +154,7 @@ class row_routes {
   std::vector<std::vector<std::int32_t>> rows_of_choices_;  // by rank
   comm::blocks given_, received_;
   std::int64_t rows_ = 0;
+  bool is_read_ = false;
   std::uint64_t hash_ = 0;
 };
 

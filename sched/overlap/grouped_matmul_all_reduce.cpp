@@ -119,9 +119,10 @@ void require_inputs(const args& a, std::int64_t groups) {
     std::int64_t rows = k;
     if (one && w.ndim == 2 && __builtin_mul_overflow(groups, k, &rows))
       ops::refuse_sizes(2, w.shape, "args.weight[0].shape");
-    const std::int64_t flat[] = {rows, w.shape[w.ndim - 1]}, stacked[] = {groups, k, w.shape[2]};
+    const std::int64_t n = w.shape[w.ndim - 1];
+    const std::int64_t flat[] = {rows, n}, stacked[] = {groups, k, n};
     ops::require_shape(w, name.buffer, w.ndim, w.ndim == 3 ? stacked : flat);
-    if (std::max(k, w.shape[w.ndim - 1]) >= std::int64_t{1} << 31)
+    if (std::max(k, n) >= std::int64_t{1} << 31)
       fail(VELO_ERR_SHAPE, concat("args.", name.buffer, ".shape"), "sizes below 2^31",
            ops::shape_name(w.ndim, w.shape));
   }
@@ -162,9 +163,9 @@ void infer(const args& a, problem& p, ops::output_shapes&) {
                static_cast<double>(one.k);
     const std::int64_t result[] = {one.rows, one.n};
     if (!ops::countable(2, result) ||
-        __builtin_add_overflow(p.elements, one.rows * one.n, &p.elements))
+        __builtin_add_overflow(p.elements, one.rows * one.n, &p.elements) ||
+        __builtin_add_overflow(p.product.m, one.rows, &p.product.m))
       ops::refuse_sizes(2, result, concat("args.", name_of("x", e).buffer, ".shape").buffer);
-    p.product.m += one.rows;
     p.signature = comm::mixed(p.signature + static_cast<std::uint64_t>(one.rows) + 1);
     p.signature = comm::mixed(p.signature + static_cast<std::uint64_t>(one.n) + 1);
   });
@@ -211,18 +212,24 @@ class grouped_call {
 
   void* results() const { return results_; }
 
-  // All products of this rank; of a rank alone into y, with their biases.
+  // All products of this rank; of a rank alone into y. Without biases.
   void multiply_all(bool alone, core::execution& turn) const {
     const core::scratch_scope scope(turn.scratch);
     auto* products = turn.scratch.take<ops::gemm_problem>(static_cast<std::size_t>(p_.groups));
     for (std::int64_t e = 0; e < p_.groups; ++e) {
       ops::gemm_problem* one = new (products + e) ops::gemm_problem(product_of(parts_[e]));
-      one->c = alone && !has_one_y(a_) ? ops::data<void>(a_.y->data + e) : result_of(parts_[e], 0);
-      if (alone && bias_ != nullptr) one->epilogue.bias = bias_[e];
+      one->c = alone ? alone_result_of(e) : result_of(parts_[e], 0);
     }
     if (how_ != overlap_kernel::way::reference)
       return ops::gemm_groups(products, p_.groups, turn.threads, turn.scratch, turn.isa);
     for (std::int64_t e = 0; e < p_.groups; ++e) multiply(products[e], how_, turn);
+  }
+
+  // Adds the biases of a rank alone to its rounded products, as to the sums of several ranks.
+  void add_biases_alone(core::execution& turn) const {
+    for (std::int64_t e = 0; e < p_.groups && bias_ != nullptr; ++e)
+      add_bias(product_of(parts_[e]), bias_[e], {alone_result_of(e), parts_[e].rows, parts_[e].n},
+               how_, turn);
   }
 
   // The groups as the matrices and weights of one product.
@@ -258,6 +265,9 @@ class grouped_call {
   char* result_of(const part& one, std::int64_t row) const {
     return static_cast<char*>(results_) + (one.first + row * one.n) * bytes_;
   }
+  void* alone_result_of(std::int64_t e) const {
+    return has_one_y(a_) ? result_of(parts_[e], 0) : ops::data<void>(a_.y->data + e);
+  }
   ops::gemm_problem product_of(const part& one) const {
     ops::gemm_problem all = p_.product;
     all.m = one.rows, all.n = one.n, all.k = one.k;
@@ -289,7 +299,9 @@ class grouped_call {
 void run_alone(const args& a, const problem& p, overlap_kernel::way how, core::execution& on) {
   in_turn(on, [&](core::execution& turn) {
     const core::scratch_scope scope(turn.scratch);
-    grouped_call(a, p, how, turn.scratch).multiply_all(true, turn);
+    const grouped_call call(a, p, how, turn.scratch);
+    call.multiply_all(true, turn);
+    call.add_biases_alone(turn);
   });
 }
 

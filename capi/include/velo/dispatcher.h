@@ -61,8 +61,8 @@ typedef int32_t velo_dispatch_kind;
 enum {
   VELO_DISPATCH_ALL_TO_ALL = 0,          /* one for each choice */
   VELO_DISPATCH_ALL_GATHER = 1,          /* every token to every rank */
-  VELO_DISPATCH_ALL_TO_ALL_SEQUENCE = 2, /* one for each choice; tokens are cut by sequence
-                                          * parallelism, and the group has tp x ep ranks */
+  VELO_DISPATCH_ALL_TO_ALL_SEQUENCE = 2, /* moves rows as ALL_TO_ALL; for a group of tp x ep ranks
+                                          * whose tokens are cut by sequence parallelism */
   VELO_DISPATCH_HIERARCHICAL = 3         /* UNSUPPORTED so far */
 };
 
@@ -131,8 +131,9 @@ VELO_API void velo_routing_destroy(velo_routing routing);
  * in the order of ranks. The tensors are read when the work runs; a choice beyond the experts then
  * ends the group, and its rank gets ARGUMENT, the others PEER. Thread class: per-handle. Errors:
  * NULL, HANDLE, ARGUMENT (choices, scores or places that the dispatcher does not use, a stream of
- * another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, STATE (a routing whose backward pass is
- * still to come), FULL, MEMORY, PEER. */
+ * another context; on all ranks desc.batch_group, if it lacks ranks and an expert gets more rows
+ * than its capacity), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, STATE (a routing whose backward pass is
+ * still to come), FULL (nothing was queued), MEMORY, PEER. */
 VELO_API velo_status velo_routing_set(velo_routing routing, velo_stream stream,
                                       const velo_tensor* choices, const velo_tensor* scores,
                                       const velo_tensor* places);

@@ -391,7 +391,7 @@ typedef struct velo_grouped_matmul_all_reduce_args {
  * split_item says what x and y are. As one tensor x has the rows of the groups one after another,
  * which group_list cuts, and y those of the results. Of one x the weight may be a list, too, one
  * tensor [groups, k, n], or one [groups k, n].
- * At level 2 products of one k and one n go beside the sums, in slices that take no notice of the
+ * At level 2 products of one n, of any k, go beside the sums, in slices that may span several
  * groups, if ranks see each other's memory; other ones are computed first, and summed in one
  * all_reduce. It has no gradient, as grouped_matmul_backward needs no communication.
  *

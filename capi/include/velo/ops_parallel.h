@@ -855,12 +855,12 @@ typedef struct velo_capacity_args {
  * capacity_gate without drops, the same on all ranks.
  * With history the capacity is a prediction, so that it seldom changes: initial before the first
  * one, and the maximum only where that is larger. After each `period` calls the next prediction is
- * the mean of the last n maxima and margin, rounded up. The history is the same on all ranks, and a
- * checkpoint keeps it.
+ * the mean of the last n maxima and margin, rounded up, at most 2^40. Each rank keeps its history,
+ * also in a checkpoint; where the predictions of ranks differ, the largest is that of all.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: exact.
- * Cost: one read of counts, and 8 bytes from each rank.
+ * Cost: one read of counts, and 16 bytes from each rank.
  * Source: MindSpeed moe-no-drop, moe-dynamic-padding.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must

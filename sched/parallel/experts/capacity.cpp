@@ -1,11 +1,13 @@
 // capacity: the places that an expert needs on any rank so that no gate drops a choice.
 //
-// Ranks exchange the largest of their counts, of which all take the maximum. With a history the
-// capacity is a prediction of it, which is set anew after a number of calls, so that buffers seldom
-// change their sizes. The history is the caller's: nothing is kept here. Cost: one read of the
-// counts, and an all_gather of 8 bytes.
+// Ranks exchange the largest of their counts and their prediction, and all take the maxima. With a
+// history the capacity is a prediction of the maximum, which is set anew after a number of calls,
+// so that buffers seldom change their sizes. The history is the caller's: nothing is kept here.
+// Invariant: all ranks get one capacity, or, where the numbers of one are wrong, none. Cost: one
+// read of the counts, and an all_gather of 16 bytes.
 #include <algorithm>
 
+#include "core/failure.hpp"
 #include "sched/overlap/product.hpp"
 #include "velo/ops_parallel.h"
 
@@ -50,64 +52,118 @@ comm::operation operation_of(const problem& p) {
   what.terms.kind = comm::collective::all_gather;
   what.terms.in_code = what.terms.out_code = VELO_DTYPE_INT;
   what.terms.in_bits = what.terms.out_bits = 64;
-  what.terms.count = 1;
+  what.terms.count = 2;
   what.terms.require_same(p.signature);
-  what.set_count(1);
-  what.out_count = p.in.size();
+  what.set_count(2);
+  what.out_count = 2 * p.in.size();
   return what;
 }
 
-// ceil(mean of the observed maxima + margin).
-std::int64_t predicted(const std::int64_t* history, std::int64_t size, std::int64_t margin) {
-  const std::int64_t kept = std::min(size - first_observed, history[calls_made]);
-  std::int64_t sum = 0;
-  for (std::int64_t i = 0; i < kept; ++i) sum += history[first_observed + i];
-  return core::ceil_div(sum, kept) + margin;
-}
+constexpr std::int64_t largest = std::int64_t{1} << 40;  // of any number here
 
-// Takes an observed maximum into the history; returns the prediction for this call.
-std::int64_t observe(const args& a, std::int64_t observed) {
-  auto* history = ops::data<std::int64_t>(a.history);
-  const std::int64_t size = a.history->shape[0];
-  std::int64_t& calls = history[calls_made];
-  if (calls == 0) history[prediction] = a.initial;
-  const std::int64_t now = history[prediction];
-  history[first_observed + calls % (size - first_observed)] = observed;
-  ++calls;
-  if (calls % a.period == 0) history[prediction] = predicted(history, size, a.margin);
-  return now;
+// What ranks exchange. A rank with wrong numbers takes part all the same, since its peers wait for
+// it, and says so by a negative maximum.
+struct rank_numbers {
+  static constexpr std::int64_t wrong = -1;
+
+  std::int64_t observed;   // the largest count
+  std::int64_t predicted;  // 0 without a history
+
+  void take(const rank_numbers& of) {
+    observed = std::max(observed, of.observed), predicted = std::max(predicted, of.predicted);
+  }
+};
+static_assert(sizeof(rank_numbers) == 16);
+
+bool is_right(std::int64_t number) {
+  return number >= 0 && number <= largest;
+}
+bool has_right_numbers(const velo_tensor& of) {
+  const auto* numbers = ops::data<const std::int64_t>(&of);
+  return std::all_of(numbers, numbers + of.shape[0], is_right);
 }
 
 void require_numbers(const velo_tensor* of, const char* argument) {
   if (of == nullptr) return;
-  constexpr std::int64_t most = std::int64_t{1} << 40;
   const auto* numbers = ops::data<const std::int64_t>(of);
   for (std::int64_t i = 0; i < of->shape[0]; ++i) {
-    if (numbers[i] >= 0 && numbers[i] <= most) continue;
+    if (is_right(numbers[i])) continue;
     fail(VELO_ERR_ARGUMENT, argument, "numbers from 0 to 2^40",
          core::concat(numbers[i], " in element ", i));
   }
 }
 
-void run(const args& a, const problem& p, const capacity_kernel&, core::execution& on) {
+rank_numbers numbers_of(const args& a) {
+  if (!has_right_numbers(*a.counts) || (a.history != nullptr && !has_right_numbers(*a.history)))
+    return {rank_numbers::wrong, 0};
   const auto* counts = ops::data<const std::int64_t>(a.counts);
-  const std::int64_t experts = a.counts->shape[0];
-  std::int64_t observed = experts == 0 ? 0 : *std::max_element(counts, counts + experts);
+  rank_numbers all{0, 0};
+  for (std::int64_t e = 0; e < a.counts->shape[0]; ++e)
+    all.observed = std::max(all.observed, counts[e]);
+  if (a.history == nullptr) return all;
+  const auto* history = ops::data<const std::int64_t>(a.history);
+  all.predicted = history[calls_made] == 0 ? a.initial : history[prediction];
+  return all;
+}
+
+[[noreturn]] void fail_for(int rank) {
+  core::failure of;
+  of.code = VELO_ERR_PEER, of.rank = rank;
+  core::copy_text(of.argument, sizeof of.argument, "args.group");
+  core::copy_text(of.expected, sizeof of.expected, "numbers from 0 to 2^40 on each rank");
+  core::copy_text(of.got, sizeof of.got, core::concat("others on rank ", rank).buffer);
+  throw of;
+}
+
+rank_numbers agree(const rank_numbers* all, int ranks) {
+  rank_numbers agreed{0, 0};
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (all[rank].observed == rank_numbers::wrong) fail_for(rank);
+    agreed.take(all[rank]);
+  }
+  return agreed;
+}
+
+// ceil(mean of the observed maxima + margin). The mean of parts, since their sum may overflow.
+std::int64_t predict(const std::int64_t* history, std::int64_t size, std::int64_t margin) {
+  const std::int64_t kept = std::min(size - first_observed, history[calls_made]);
+  std::int64_t mean = 0, rest = 0;  // rest: of the division by kept, below it
+  for (std::int64_t i = 0; i < kept; ++i) {
+    const std::int64_t one = history[first_observed + i];
+    mean += one / kept, rest += one % kept;
+    if (rest >= kept) rest -= kept, ++mean;
+  }
+  return std::min(mean + (rest > 0 ? 1 : 0) + margin, largest);
+}
+
+// Takes what ranks agreed on into the history.
+void observe(const args& a, const rank_numbers& agreed) {
+  auto* history = ops::data<std::int64_t>(a.history);
+  const std::int64_t size = a.history->shape[0];
+  std::int64_t& calls = history[calls_made];
+  history[prediction] = agreed.predicted;
+  history[first_observed + calls % (size - first_observed)] = agreed.observed;
+  calls = std::min(calls + 1, largest);
+  if (calls % a.period == 0) history[prediction] = predict(history, size, a.margin);
+}
+
+void run(const args& a, const problem& p, const capacity_kernel&, core::execution& on) {
+  const rank_numbers own = numbers_of(a);
+  const auto ranks = static_cast<std::size_t>(p.in.group == nullptr ? 1 : p.in.size());
+  auto* all = on.scratch.take<rank_numbers>(ranks);
+  all[0] = own;
   if (p.in.group != nullptr) {
     comm::operation what = operation_of(p);
-    p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
-      const std::int64_t ranks = p.in.size(), own = observed;
-      auto* all = scratch.take<std::int64_t>(static_cast<std::size_t>(ranks));
+    p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena&) {
       what.in = &own, what.out = all;
       link.run(what, on);
-      observed = *std::max_element(all, all + ranks);
     });
   }
-  // A rank with wrong numbers has taken part all the same, since its peers wait for it.
   require_numbers(a.counts, "args.counts");
   require_numbers(a.history, "args.history");
-  std::int64_t capacity = observed;
-  if (a.history != nullptr) capacity = std::max(observed, observe(a, observed));
+  const rank_numbers agreed = agree(all, static_cast<int>(ranks));
+  std::int64_t capacity = std::max(agreed.observed, agreed.predicted);
+  if (a.history != nullptr) observe(a, agreed);
   if (a.tokens != 0) capacity = std::min(capacity, a.tokens);
   *ops::data<std::int64_t>(a.capacity) = capacity;
 }

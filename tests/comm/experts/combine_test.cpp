@@ -366,6 +366,7 @@ TEST_CASE("a count that is not what a rank named is named, wherever the rank is"
     const int finder =
         is.rank / is.per_host * is.per_host + is.other % is.per_host;  // adds them up
     if (finder != is.rank) {
+      INFO("finder: " << all[at(finder)]);
       CHECK(all[at(finder)].code == VELO_ERR_PEER);
       CHECK(all[at(finder)].expected.find("weighted combine") == 0);
       CHECK(all[at(finder)].cause == argument + " of rank " + std::to_string(is.rank));

@@ -131,6 +131,28 @@ TEST_CASE("sinkhorn gives the published choices and sums of columns") {
   CHECK(ten.bytes() != y.bytes());
 }
 
+TEST_CASE("the memory of sinkhorn does not grow with its rounds, as that of its gradient does") {
+  constexpr std::int64_t experts = 4096;
+  std::uint64_t peaks[2][2] = {};
+  for (const bool backward : {false, true})
+    for (const bool many : {false, true}) {
+      session s;
+      array<float> logits({3, experts}), y({3, experts}), dy({3, experts}), dlogits({3, experts});
+      logits.fill(1, 3), dy.fill(2);
+      velo_sinkhorn_args a = VELO_SINKHORN_ARGS_INIT;
+      a.logits = logits.tensor(), a.y = y.tensor();
+      velo_sinkhorn_backward_args b = VELO_SINKHORN_BACKWARD_ARGS_INIT;
+      b.logits = logits.tensor(), b.dy = dy.tensor(), b.dlogits = dlogits.tensor();
+      a.tolerance = b.tolerance = 0, a.max_rounds = b.max_rounds = many ? 200 : 2;
+      VELO_RUN(backward ? velo_sinkhorn_backward(s.stream(), &b) : velo_sinkhorn(s.stream(), &a));
+      velo_context_stats now = VELO_CONTEXT_STATS_INIT;
+      REQUIRE(velo_context_get_stats(s.context(), &now) == VELO_OK);
+      peaks[backward][many] = now.bytes_peak;
+    }
+  CHECK(peaks[0][1] == peaks[0][0]);
+  CHECK(peaks[1][1] > peaks[1][0] + 50 * experts * sizeof(double));
+}
+
 TEST_CASE("sinkhorn gives the same bits for any number of threads") {
   std::vector<unsigned char> bits, gradient;
   for (const int threads : {1, 2, 3}) {

@@ -1,9 +1,11 @@
 // Dispatchers: rows, outputs and gradients against sums in double; the same bits for any number of
 // ranks, on one host and on two; what a routing refuses, and faults.
+#include <array>
 #include <atomic>
 #include <thread>
 
 #include "comm/transport/mpi/mpi_threads.hpp"
+#include "tests/refusals.hpp"
 #include "tests/sched/moe/layer_pass.hpp"
 
 using namespace velo;
@@ -145,6 +147,13 @@ TEST_CASE("tensors that do not fit a routing are refused by name, and outputs st
       of.layer, stream, of.routing, &tokens, nullptr, &weights, &in, &weights));
   CHECK(no_rows.code == VELO_ERR_NULL);
   CHECK(no_rows.argument == "rows");
+  const open_layer empty(ranks.group(0), desc_of(4, 2));
+  const std::int64_t no_choices[] = {0, 2}, endless[] = {0, std::int64_t{1} << 31};
+  const velo_tensor nothing = view_of(chosen, i32, no_choices), broad = view_of(x, f32, endless);
+  REQUIRE(velo_routing_set(empty.routing, stream, &nothing, nullptr, nullptr) == VELO_OK);
+  REQUIRE(velo_routing_get_rows(empty.routing, nullptr, 0, &all) == VELO_OK);
+  CHECK_REFUSED(velo_dispatcher_dispatch(empty.layer, stream, empty.routing, &broad, &broad),
+                VELO_ERR_SHAPE, "tokens");
   CHECK(std::count(std::begin(rows), std::end(rows), 7.0f) == 16);
 }
 
@@ -175,29 +184,32 @@ TEST_CASE("a choice beyond the experts is named, and its rank by the others") {
 }
 
 TEST_CASE("ranks with another routing in a call are refused before rows move") {
-  const local_ranks ranks(2);
-  const std::vector<call_record> ends = ranks.run([&](const rank_of_group& me) {
-    const open_layer of(me.group, desc_of(4, 1));
-    velo_routing second = nullptr;
-    velo_routing_create(of.layer, &second);
-    std::int32_t chosen[][2] = {{0, 3}, {2, 2}};
-    const std::int64_t shape[] = {2, 1};
-    const velo_routing both[] = {of.routing, second};
-    velo_status done = VELO_OK;
-    std::int64_t rows[2] = {};
-    for (int i = 0; i < 2 && done == VELO_OK; ++i) {
-      const velo_tensor choices = view_of(chosen[i], i32, shape);
-      done = velo_routing_set(both[i], me.stream, &choices, nullptr, nullptr);
-      if (done == VELO_OK) done = velo_routing_get_rows(both[i], nullptr, 0, &rows[i]);
-    }
-    const matrix x(f32, {2, 5}, 1), in(f32, {rows[me.rank], 5});
-    const velo_tensor from = x.view(), to = in.view();
-    if (done == VELO_OK)
-      done = velo_dispatcher_dispatch(of.layer, me.stream, both[me.rank], &from, &to);
-    velo_routing_destroy(second);
-    return done;
-  });
-  for (const call_record& one : ends) CHECK(one.code == VELO_ERR_PEER);
+  // The second routings have other counts, or the same counts of other choices.
+  for (const std::array<std::int32_t, 2>& second_choices : {std::array{2, 2}, std::array{3, 0}}) {
+    const local_ranks ranks(2);
+    const std::vector<call_record> ends = ranks.run([&](const rank_of_group& me) {
+      const open_layer of(me.group, desc_of(4, 1));
+      velo_routing second = nullptr;
+      velo_routing_create(of.layer, &second);
+      const std::array<std::int32_t, 2> chosen[] = {{0, 3}, second_choices};
+      const std::int64_t shape[] = {2, 1};
+      const velo_routing both[] = {of.routing, second};
+      velo_status done = VELO_OK;
+      std::int64_t rows[2] = {};
+      for (int i = 0; i < 2 && done == VELO_OK; ++i) {
+        const velo_tensor choices = view_of(chosen[i].data(), i32, shape);
+        done = velo_routing_set(both[i], me.stream, &choices, nullptr, nullptr);
+        if (done == VELO_OK) done = velo_routing_get_rows(both[i], nullptr, 0, &rows[i]);
+      }
+      const matrix x(f32, {2, 5}, 1), in(f32, {rows[me.rank], 5});
+      const velo_tensor from = x.view(), to = in.view();
+      if (done == VELO_OK)
+        done = velo_dispatcher_dispatch(of.layer, me.stream, both[me.rank], &from, &to);
+      velo_routing_destroy(second);
+      return done;
+    });
+    for (const call_record& one : ends) CHECK(one.code == VELO_ERR_PEER);
+  }
 }
 
 TEST_CASE("an abort in the middle of dispatches ends every rank's call, and names the rank") {

@@ -1,6 +1,9 @@
 // grouped_matmul_all_reduce: against the groups' products and their all_reduces one after another,
 // bit for bit, in each form of its tensors, at every level; against sums in double; biases; ranks
 // that disagree; what is refused. Ranks are threads, processes, and threads of an MPI job.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <deque>
 #include <numeric>
@@ -321,13 +324,38 @@ TEST_CASE("grouped_matmul_all_reduce is the sum of the ranks' products, at every
 
 TEST_CASE("without a group a rank multiplies its groups alone") {
   const local_ranks ranks(1);
-  for (const group_case& of : every_form(f32, {40, 0, 93}, 24, 72)) {
-    INFO(text_of(of));
-    grouped_rank one(of, 0);
-    REQUIRE(one.fused(ranks.stream(0), nullptr) == VELO_OK);
-    REQUIRE(one.apart(ranks.stream(0), nullptr) == VELO_OK);
-    CHECK(one.has_sums());
-  }
+  for (const velo_dtype dtype : {f32, bf16})
+    for (const bool has_bias : {false, true})
+      for (group_case of : every_form(dtype, {40, 0, 93}, 24, 72)) {
+        of.has_bias = has_bias;
+        INFO(text_of(of) << ", bias " << has_bias);
+        grouped_rank one(of, 0), of_group(of, 0);
+        REQUIRE(one.fused(ranks.stream(0), nullptr) == VELO_OK);
+        REQUIRE(one.apart(ranks.stream(0), nullptr) == VELO_OK);
+        CHECK(one.has_sums());
+        REQUIRE(of_group.fused(ranks.stream(0), ranks.group(0)) == VELO_OK);
+        for (std::size_t i = 0; i < (of.one_y() ? 1 : of.groups()); ++i)
+          CHECK(one.y(i).same_bits(of_group.y(i)));
+      }
+}
+
+TEST_CASE("no more than its dimensions is read of a shape") {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(pages != MAP_FAILED);
+  auto* end = reinterpret_cast<std::int64_t*>(static_cast<char*>(pages) + page);
+  REQUIRE(mprotect(end, page, PROT_NONE) == 0);
+  end[-2] = 4, end[-1] = 3;
+  const local_ranks ranks(1);
+  const matrix x(f32, {2, 4}, 1), w(f32, {4, 3}, 2), y(f32, {2, 3});
+  const velo_tensor vx = x.view(), vy = y.view();
+  velo_tensor vw = w.view();
+  vw.shape = end - 2;
+  const velo_tensors xs{&vx, 1}, ws{&vw, 1}, ys{&vy, 1};
+  velo_grouped_matmul_all_reduce_args a = VELO_GROUPED_MATMUL_ALL_REDUCE_ARGS_INIT;
+  a.x = &xs, a.weight = &ws, a.y = &ys, a.split_item = VELO_GROUPED_SPLIT_LISTS;
+  CHECK(velo_grouped_matmul_all_reduce(ranks.stream(0), &a) == VELO_OK);
+  munmap(pages, 2 * page);
 }
 
 TEST_CASE("processes get the bits of the calls apart, too") {
@@ -434,4 +462,12 @@ TEST_CASE("grouped_matmul_all_reduce names what is wrong with its lists") {
   });
   refused(VELO_ERR_ARGUMENT, "args.weight.count",
           [&](args& a) { a.split_item = VELO_GROUPED_SPLIT_LISTS, a.group_list = nullptr; });
+  const std::int64_t endless[] = {std::int64_t{1} << 62, 0}, no_numbers[] = {0, 0};
+  const velo_tensor long_x = view_of(&ends, f32, endless), no_w = view_of(&ends, f32, no_numbers);
+  const velo_tensor long_xs[] = {long_x, long_x}, no_ws[] = {no_w, no_w};
+  const velo_tensors xl{long_xs, 2}, wl{no_ws, 2}, yl{long_xs, 2};
+  refused(VELO_ERR_SHAPE, "args.x[1].shape", [&](args& a) {
+    a.split_item = VELO_GROUPED_SPLIT_LISTS, a.group_list = nullptr;
+    a.x = &xl, a.weight = &wl, a.y = &yl;
+  });
 }

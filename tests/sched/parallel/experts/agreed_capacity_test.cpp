@@ -1,6 +1,7 @@
 // capacity: the maximum over experts and ranks, a prediction by its history, ranks that disagree,
 // what is refused. Ranks are threads and processes.
 #include <array>
+#include <tuple>
 #include <vector>
 
 #include "comm/processes.hpp"
@@ -107,6 +108,54 @@ TEST_CASE("ranks that disagree about the rule of a capacity all learn it") {
   CHECK(failures[0].code == VELO_ERR_PEER);
   CHECK(failures[1].code == VELO_ERR_PEER);
   CHECK(all[0].result == -1);
+}
+
+TEST_CASE("wrong numbers of a rank give no rank a capacity, and end no group") {
+  const std::int64_t beyond = (std::int64_t{1} << 40) + 1;
+  const integers rows{3, 4}, history{0, 0, 0};
+  const local_ranks ranks(3);
+  for (const auto& [counts, past, argument] : {std::tuple{integers{3, -4}, history, "args.counts"},
+                                               {integers{beyond}, history, "args.counts"},
+                                               {rows, integers{0, -1, 0}, "args.history"}}) {
+    std::vector<capacity_call> all(3, capacity_call{rows, history});
+    all[1].counts = counts, all[1].history = past;
+    const std::vector<call_record> failures = ranks.run(
+        [&](const rank_of_group& me) { return all[at(me.rank)].run(me.stream, me.group); });
+    for (const int rank : {0, 1, 2}) {
+      const call_record& one = failures[at(rank)];
+      CHECK(all[at(rank)].result == -1);
+      CHECK(all[at(rank)].history == (rank == 1 ? past : history));
+      CHECK(one.code == (rank == 1 ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
+      CHECK(one.argument == (rank == 1 ? argument : "args.group"));
+      if (rank != 1) CHECK((one.rank == 1 && one.got == "others on rank 1"));
+    }
+  }
+  std::vector<capacity_call> all(3, capacity_call{rows, {}});
+  ranks.require([&](const rank_of_group& me) { return all[at(me.rank)].run(me.stream, me.group); });
+}
+
+TEST_CASE("ranks whose histories differ get the largest prediction, and go on with it") {
+  const local_ranks ranks(2);
+  std::vector<capacity_call> all(2, capacity_call{{3, 4}, {2, 50, 7, 8}});
+  all[1].history = {2, 60, 7, 8};
+  ranks.require([&](const rank_of_group& me) { return all[at(me.rank)].run(me.stream, me.group); });
+  for (const capacity_call& one : all) {
+    CHECK(one.result == 60);
+    CHECK(one.history == integers{3, 60, 4, 8});
+  }
+}
+
+TEST_CASE("a prediction of the largest numbers is one that the next call takes") {
+  constexpr std::int64_t largest = std::int64_t{1} << 40;
+  const local_ranks ranks(1);
+  // 2^23 maxima of 2^40 have a sum of 2^63.
+  capacity_call one{{largest}, integers((std::size_t{1} << 23) + 3, largest)};
+  one.period = 1;
+  for (int call = 0; call < 2; ++call) {
+    REQUIRE(one.run(ranks.stream(0), nullptr) == VELO_OK);
+    CHECK(one.result == largest);
+    CHECK((one.history[0] == largest && one.history[1] == largest));
+  }
 }
 
 TEST_CASE("capacity names what is wrong with its arguments") {
