@@ -225,7 +225,7 @@ bool is_even(const std::vector<std::int64_t>& rows, double tolerance) {
 expert_places place_experts(const std::vector<std::int64_t>& loads, std::int64_t ranks,
                             std::int64_t slots, double tolerance,
                             const std::vector<std::vector<int>>& current) {
-  const expert_places as_is = {ranks, slots, current};
+  expert_places as_is = {ranks, slots, current};
   const std::vector<std::int64_t> now = rows_by_rank(as_is, loads);
   if (!current.empty() && is_even(now, tolerance)) return as_is;
   const std::int64_t room = ranks * slots - static_cast<std::int64_t>(loads.size());
