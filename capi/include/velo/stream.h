@@ -47,7 +47,8 @@ VELO_API velo_status velo_stream_clear(velo_stream stream);
 
 /* Lets all later work of `stream` wait for the event's last record. On the inline stream the
  * caller waits.
- * Thread class: any. Errors: NULL, HANDLE, STATE (never recorded; as of velo_event_synchronize). */
+ * Thread class: any. Errors: NULL, HANDLE, STATE (never recorded; as of velo_event_synchronize),
+ * MEMORY. */
 VELO_API velo_status velo_stream_wait(velo_stream stream, velo_event event);
 
 /* Creates an event of a context, not yet recorded; destroy it with velo_event_destroy.

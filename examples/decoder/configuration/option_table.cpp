@@ -235,8 +235,9 @@ void configuration::add_run() {
       "of each rank; 0: all the machine lends, divided by the ranks; results do not depend on it",
       0, 1024);
   add("run", "ranks", &r.ranks,
-      "that train together; 0: those that mpirun, torchrun or srun started, else as many as the layout needs", 0,
-      1024);
+      "that train together; 0: those that mpirun, torchrun or srun started, else those of the "
+      "layout",
+      0, 1024);
   add("run", "transport", &r.transport,
       "of ranks that nobody started: local (threads of one process), shm (processes), auto (shm)");
   add("run", "timeout", &r.timeout,

@@ -115,13 +115,20 @@ rank_numbers numbers_of(const args& a) {
   throw of;
 }
 
-rank_numbers agree(const rank_numbers* all, int ranks) {
-  rank_numbers agreed{0, 0};
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (all[rank].observed == rank_numbers::wrong) fail_for(rank);
-    agreed.take(all[rank]);
-  }
-  return agreed;
+// What ranks agree on, and the first one with wrong numbers, or -1.
+struct agreement {
+  rank_numbers numbers{0, 0};
+  int wrong_rank = -1;
+};
+
+agreement agree(const rank_numbers* all, int ranks) {
+  agreement made;
+  for (int rank = ranks - 1; rank >= 0; --rank)
+    if (all[rank].observed == rank_numbers::wrong)
+      made.wrong_rank = rank;
+    else
+      made.numbers.take(all[rank]);
+  return made;
 }
 
 // ceil(mean of the observed maxima + margin). The mean of parts, since their sum may overflow.
@@ -149,19 +156,20 @@ void observe(const args& a, const rank_numbers& agreed) {
 
 void run(const args& a, const problem& p, const capacity_kernel&, core::execution& on) {
   const rank_numbers own = numbers_of(a);
-  const auto ranks = static_cast<std::size_t>(p.in.group == nullptr ? 1 : p.in.size());
-  auto* all = on.scratch.take<rank_numbers>(ranks);
-  all[0] = own;
+  agreement made = agree(&own, 1);
   if (p.in.group != nullptr) {
     comm::operation what = operation_of(p);
-    p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena&) {
+    p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
+      auto* all = scratch.take<rank_numbers>(static_cast<std::size_t>(p.in.size()));
       what.in = &own, what.out = all;
       link.run(what, on);
+      made = agree(all, p.in.size());
     });
   }
   require_numbers(a.counts, "args.counts");
   require_numbers(a.history, "args.history");
-  const rank_numbers agreed = agree(all, static_cast<int>(ranks));
+  if (made.wrong_rank >= 0) fail_for(made.wrong_rank);
+  const rank_numbers& agreed = made.numbers;
   std::int64_t capacity = std::max(agreed.observed, agreed.predicted);
   if (a.history != nullptr) observe(a, agreed);
   if (a.tokens != 0) capacity = std::min(capacity, a.tokens);
