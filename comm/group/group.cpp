@@ -124,7 +124,7 @@ void group::meet(const fault& known) const noexcept {
   if (met_.meet(known, fault_label())) waits_.meet(known);
 }
 
-// What faults call the group; an outermost group without a label of its own needs no name.
+// The name of the group in faults; empty for an outermost group without a label of its own.
 const char* group::fault_label() const noexcept {
   return met_.is_of_part() || set_.label != group_settings::no_label ? set_.label.c_str() : "";
 }

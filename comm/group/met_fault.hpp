@@ -21,7 +21,7 @@ class met_fault {
   met_fault part(const std::vector<int>& ranks) const;  // ranks: in this group
 
   bool is_of_part() const noexcept { return ranks_.is_part(); }
-  // A fault of this group, which faults call `label`, as the outermost group's.
+  // A fault of this group, whose name in faults is `label`, as the outermost group's.
   fault outermost(const fault& of, const char* label) const noexcept;
   // Returns whether it is the first one, which stays.
   bool meet(const fault& of, const char* label) const noexcept;

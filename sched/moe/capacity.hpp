@@ -1,4 +1,5 @@
-// The capacity of experts: how many choices of a micro-batch an expert takes, and which.
+// The capacity of experts: the number of choices of a micro-batch that an expert takes, and the
+// choices that it drops.
 //
 // The ranks of a micro-batch exchange how many choices each expert has. Where an expert has more
 // than its capacity, the ranks exchange the scores and the places of these choices, and each finds

@@ -1,4 +1,4 @@
-// The exchanges of velo_routing_set: what is dropped beyond capacity, and the counts of rows.
+// The exchanges of velo_routing_set: the drop of choices beyond capacity, and the counts of rows.
 //
 // A capacity of the whole micro-batch concerns the ranks that have its tokens, which may be more
 // than those that share the experts. So there are two calls, each in its own group: the first reads

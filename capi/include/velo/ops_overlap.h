@@ -27,7 +27,7 @@
 
 VELO_BEGIN_C
 
-/* What x and y of grouped_matmul_all_reduce are. */
+/* The layout of x and y of grouped_matmul_all_reduce. */
 enum {
   VELO_GROUPED_SPLIT_LISTS = 0, /* a tensor for each group */
   VELO_GROUPED_SPLIT_ONE_X = 1, /* one x, a y for each group */

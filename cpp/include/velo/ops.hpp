@@ -2645,7 +2645,7 @@ inline outcome<> reduce_max_abs(stream_ref stream, const reduce_max_abs_args& ar
 
 // ---- overlap
 
-// What x and y of grouped_matmul_all_reduce are.
+// The layout of x and y of grouped_matmul_all_reduce.
 enum class grouped_split : std::int64_t {
   lists = VELO_GROUPED_SPLIT_LISTS,  // a tensor for each group
   one_x = VELO_GROUPED_SPLIT_ONE_X,  // one x, a y for each group

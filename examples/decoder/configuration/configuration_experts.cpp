@@ -46,7 +46,7 @@ void configuration::check_expert_layout() const {
     refuse("pipeline", "has two ranks with the weights of a stage, so not with", "experts");
 }
 
-// With ep above 1 a rank has another number of rows in each step.
+// Experts on several ranks: the number of a rank's rows differs from step to step.
 void configuration::check_expert_ranks() const {
   const auto& p = values.parallel;
   if (p.ep == 1) return;

@@ -232,7 +232,8 @@ class activations {
   // Where sequences are split: the rows of this object, and by layer what the splits share.
   const sequence_split* split = nullptr;
   std::vector<sequence_keys>* keys = nullptr;
-  // Where the choices of experts are recorded or replayed; the first token's number in the step.
+  // The choices of experts where they are recorded or replayed, else nullptr; and the number of the
+  // micro-batch's first token in the step.
   step_choices* choices = nullptr;
   std::int64_t first_token = 0;
   // The targets that a mean is over, of all ranks; 0: those of the sequences, as one operator

@@ -71,8 +71,8 @@ class member {
   const part& tied_ends() const { return tied_ends_; }
 
   // Of a model with experts: the ranks that a layer's experts are dealt out to, those that have
-  // this rank's experts, and all that have tokens of a micro-batch in this stage. The second one is
-  // a group of one rank, too.
+  // this rank's experts, and all that have tokens of a micro-batch in this stage. expert_copies()
+  // has a group of one rank, too.
   const part& expert_ranks() const { return expert_ranks_; }
   const part& expert_copies() const { return expert_copies_; }
   const part& stage_ranks() const { return stage_ranks_; }

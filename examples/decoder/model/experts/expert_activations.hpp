@@ -1,5 +1,5 @@
-// What a micro-batch keeps of a layer with experts between its passes, beside `gates` and `gated`
-// of layer_activations, which then have the experts' rows.
+// The activations that a micro-batch keeps of a layer with experts between its passes, beside
+// `gates` and `gated` of layer_activations, which then have the experts' rows.
 //
 // A row is a token at one of its experts; rows lie by expert. Choices, their weights and the counts
 // are small and are kept whatever is recomputed: so each pass has the same rows in the same order.

@@ -200,7 +200,7 @@ void expert_block::record_or_replay(const pass& now, const expert_activations& e
   if (now.choices->replays()) set_weights(now, e);
 }
 
-// The weights and counts of choices that the router did not make, from its scores.
+// Computes weights and counts of replayed choices from the router's scores.
 void expert_block::set_weights(const pass& now, const expert_activations& e) const {
   const std::int64_t experts = model_.experts, k = model_.experts_per_token;
   const auto* const chosen = reinterpret_cast<const std::int32_t*>(e.choices.data());
@@ -269,7 +269,7 @@ void expert_block::dispatch(const pass& now, layer_activations& kept) const {
   });
 }
 
-// The rows that a rank writes, which is then given those of the other tensor ranks.
+// The rows that this rank writes; `finish` gathers those of the other tensor ranks behind them.
 class expert_block::written_rows {
  public:
   written_rows(const expert_block& of, const pass& now, const velo::tensor_view& all)
@@ -391,8 +391,8 @@ std::int64_t expert_block::totals(const pass& now, const expert_activations& e,
   return std::accumulate(all, all + model_.experts, std::int64_t{0}) / model_.experts_per_token;
 }
 
-// Adds the router's part to the gradient of the input. The ranks' gradients are averaged, while a
-// rank has a part of the balance loss.
+// Adds the router's part to the gradient of the input. Gradients of the ranks are averaged, but
+// their balance losses are parts of a sum: so each is multiplied by the number of these ranks.
 void expert_block::route_backward(const pass& now, layer_activations& kept,
                                   const velo::tensor_view& dweights,
                                   const velo::tensor_view& branch, bool deferred) const {

@@ -1,5 +1,5 @@
 // The experts of a layer in place of its feed-forward block. A token's row goes to the experts that
-// the router chooses for it, and what these return is weighted and added up:
+// the router chooses for it, and their results are weighted and added up:
 //
 //   logits = router(x);  weights, choices = topk_router(logits)
 //   branch = sum over the choices j: weights[j] * down_j(swiglu(gate_up_j(x)))
@@ -10,8 +10,8 @@
 //
 // Rows of padding go to no expert: their choices are negative, and they count nowhere.
 //
-// Where tensor ranks have the same rows, each gives a part of them to the experts, and they gather
-// what comes back; so a router's gradient is a sum over tensor ranks.
+// Without sequence parallelism tensor ranks have the same rows. Each then gives a part of them to
+// the experts, and the ranks gather the results; so a router's gradient is a sum over tensor ranks.
 //
 // The balance loss counts the choices of the whole micro-batch, over all ranks that have some of
 // its tokens, so its gradient does not depend on how these are dealt out. Its value is not part of

@@ -1,4 +1,4 @@
-// The files of a recording.
+// A recording's files: the metadata that says which run they belong to, reading and writing.
 #include "examples/decoder/model/experts/step_choices.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::string hexadecimal(std::uint32_t of) {
   return text;
 }
 
-// What the choices of a recording belong to.
+// The model and the data of a recording, as the metadata of its files.
 std::map<std::string, std::string> origin_of(const settings& values, std::uint32_t data_crc) {
   const model_settings& m = values.model;
   const data_settings& d = values.data;
@@ -51,7 +51,8 @@ std::string step_choices::file_of(const std::string& directory, std::int64_t ste
   return directory + name;
 }
 
-// Other ranks' tokens are zero, so that a sum over the ranks has all.
+// Other ranks' tokens are zero, so that a sum over the ranks has all. The sum is one of floats: a
+// choice as the bits of a float is subnormal, and its sum with zeros is exact.
 std::vector<named_tensor> step_choices::tensors() {
   std::vector<named_tensor> all;
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {

@@ -130,18 +130,18 @@ double kept_of_row(const settings& s, const share& one, int rank, bool takes_key
     begin += static_cast<std::int64_t>(part(heads, other, c));
   const double mine = part(heads, place, c);
   const std::int64_t end = begin + static_cast<std::int64_t>(mine);
-  const auto keys = static_cast<double>((end - 1) / each - begin / each + 1);
-  return 2 * mine + (takes_keys ? 0 : 2 * keys);
+  const std::int64_t keys = (end - 1) / each - begin / each + 1;
+  return 2 * mine + (takes_keys ? 0 : 2 * static_cast<double>(keys));
 }
 
 // The same of all layers of a rank and all rows of a micro-batch.
 double kept_by(const settings& s, const share& one, int rank) {
   const double owners = layers_with_keys(s.model) / static_cast<double>(s.parallel.pp);
   const std::int64_t copies = s.run.ranks / s.parallel.ranks_of_copy();
-  const auto numbers =
-      static_cast<double>(s.data.batch / copies * s.data.sequence * s.model.head_dim());
-  return numbers * (owners * kept_of_row(s, one, rank, false) +
-                    (one.layers - owners) * kept_of_row(s, one, rank, true));
+  const std::int64_t windows = s.data.batch / copies,
+                     numbers = windows * s.data.sequence * s.model.head_dim();
+  return static_cast<double>(numbers) * (owners * kept_of_row(s, one, rank, false) +
+                                         (one.layers - owners) * kept_of_row(s, one, rank, true));
 }
 
 // The plans' own number, for windows or for the documents of the last micro-batch.
