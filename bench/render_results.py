@@ -37,6 +37,7 @@ AREAS = (("Operators", "bench_ops", "goals"), ("Calls", "bench_call", "calls"),
          ("Ranks beside torch", "bench_torch_ranks.py", "torch_ranks"),
          ("Schedules", "bench_sched", "schedules"), ("Calls from hosts", "bench_hosts.py", None),
          ("Training", "bench_pretrain.py", None), ("Layouts", "bench_layouts.py", "layouts"),
+         ("Experts beside transformers", "bench_experts.py", "experts"),
          ("Models in PyTorch", "bench_torch_enable.py", None))
 
 # The rows of README's table: text, machine, bench, and for each figure the fields that find its
