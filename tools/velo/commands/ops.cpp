@@ -18,10 +18,13 @@ const char* const ops_help =
 
 namespace {
 
+json describe_library() {
+  return parse(velo::describe<std::string>());
+}
+
 // The operator's document, to which each enumeration's names and values are added.
-json describe(const std::string& op) {
+json describe(const std::string& op, const json& library) {
   json one = describe_operator(op);
-  const json library = parse(velo::describe<std::string>());
   json_t *fields = member(one.get(), "fields"), *enums = member(library.get(), "enums");
   for (std::size_t i = 0; i < json_array_size(fields); ++i) {
     json_t* field = json_array_get(fields, i);
@@ -114,14 +117,14 @@ void show_one(const json_t* op) {
 int ops(const arguments& given) {
   if (given.words.size() > 1) throw input_error("ops wants one name, or none");
   if (given.words.size() == 1) {
-    const json one = describe(given.words[0]);
+    const json one = describe(given.words[0], describe_library());
     given.json ? print(one.get()) : show_one(one.get());
     return done;
   }
-  const json all(json_array());
+  const json all(json_array()), library = describe_library();
   table list({"operator", "family", "kernels"});
   for (int64_t i = 0; i < velo::op_count(); ++i) {
-    json one = describe(velo::op_name(i));
+    json one = describe(velo::op_name(i), library);
     list.add({text(one.get(), "name"), text(one.get(), "family"),
               names_of(member(one.get(), "kernels"))});
     json_array_append_new(all.get(), one.release());
