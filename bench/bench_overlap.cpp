@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/comm/expert_layer.hpp"
 #include "bench/comm/grouped_layer.hpp"
 #include "bench/comm/quantized_layer.hpp"
 #include "bench/comm/two_ranks.hpp"
@@ -35,7 +36,9 @@ enum class op {
   gather_scatter,
   weight_sum,   // of a weight of int8
   integer_sum,  // of int8 by int8
-  grouped_sum
+  grouped_sum,
+  into_experts,
+  out_of_experts
 };
 constexpr const char* op_names[] = {"matmul_all_reduce",
                                     "matmul_all_reduce_add_rms_norm",
@@ -45,7 +48,9 @@ constexpr const char* op_names[] = {"matmul_all_reduce",
                                     "all_gather_matmul_reduce_scatter",
                                     "matmul_all_reduce, int8 weight",
                                     "matmul_all_reduce, int8 by int8",
-                                    "grouped_matmul_all_reduce"};
+                                    "grouped_matmul_all_reduce",
+                                    "all_to_all_all_gather_bmm, columns",
+                                    "bmm_reduce_scatter_all_to_all, rows"};
 
 struct shape {
   std::int64_t m, n, k;
@@ -234,6 +239,10 @@ void measure_own(const Layer& one, const rank_of& me, board& all, double seconds
 }
 
 void measure(const row& r, const rank_of& me, board& all, double seconds) {
+  if (r.what >= op::into_experts)
+    return measure_own(
+        expert_layer({r.of.m, r.of.n, r.of.k}, r.type, r.what == op::into_experts, me), me, all,
+        seconds);
   if (r.what == op::grouped_sum)
     return measure_own(grouped_layer({r.of.m, r.of.n, r.of.k}, r.type, me), me, all, seconds);
   if (r.what >= op::weight_sum)
@@ -330,6 +339,9 @@ std::vector<row> all_rows() {
     for (const shape& s : {shape{2048, 1024, 512, true}, {2048, 512, 1024, true}})
       rows.push_back({op::gather_scatter, type, s});
     rows.push_back({op::grouped_sum, type, {4096, 1024, 1024, false}});
+    // Rows that a rank has for each of four experts, hidden, and inner columns of a rank.
+    for (const op what : {op::into_experts, op::out_of_experts})
+      rows.push_back({what, type, {512, 1024, 512, false}});
   }
   for (const shape& s : {shape{16, 1024, 2048, false}, {2048, 1024, 2048, false}})
     for (const op what : {op::weight_sum, op::integer_sum}) rows.push_back({what, dtype::bf16, s});

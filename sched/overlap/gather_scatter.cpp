@@ -11,7 +11,6 @@
 #include <cstring>
 #include <functional>
 #include <type_traits>
-#include <utility>
 
 #include "ops/operator/widened.hpp"
 #include "sched/overlap/slices.hpp"
@@ -375,25 +374,11 @@ const char* reject(const Args& a, const problem& inferred, const ops::kernel_ent
   return (scatters ? scatter_cut(p) : gather_cut(p)).pays() ? nullptr : too_small;
 }
 
-// Enters both groups at once, first the one at the lower address, so that two concurrent calls have
-// the same order in both.
 template <class Args>
 void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
   constexpr bool both = has_two_groups<Args>;
-  struct named {
-    membership* in;
-    const char* argument;
-    comm::operation what;
-  } first{&p.gathering, both ? "args.gather_group" : "args.group", gather_of(p)},
-      second{&p.scattering, both ? "args.scatter_group" : "args.group", scatter_of(p)};
-  if (std::less<>()(second.in->group, first.in->group)) std::swap(first, second);
-  const auto then = [&] { enter_group(*second.in, second.argument, second.what, on, put); };
-  try {
-    enter_group(*first.in, first.argument, first.what, on, ops::enqueue(then));
-  } catch (...) {
-    comm::group::rethrow_for_both({p.gathering.group, gather_of(p)},
-                                  {p.scattering.group, scatter_of(p)});
-  }
+  enter_both({&p.gathering, both ? "args.gather_group" : "args.group", gather_of(p)},
+             {&p.scattering, both ? "args.scatter_group" : "args.group", scatter_of(p)}, on, put);
 }
 
 template <class Args>

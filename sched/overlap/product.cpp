@@ -2,6 +2,7 @@
 #include "sched/overlap/product.hpp"
 
 #include <cassert>
+#include <functional>
 #include <optional>
 
 #include "core/index.hpp"
@@ -43,6 +44,18 @@ void enter_group(membership& in, const char* argument, const comm::request& what
   if (in.group == nullptr) return put();
   require_group_of(on, in, argument);
   in.group->enter(on, in.ticket, what, put);
+}
+
+void enter_both(const group_side& one, const group_side& other, core::stream& on,
+                const ops::enqueue& put) {
+  const bool swapped = std::less<>()(other.in->group, one.in->group);
+  const group_side &first = swapped ? other : one, &second = swapped ? one : other;
+  const auto then = [&] { enter_group(*second.in, second.argument, second.what, on, put); };
+  try {
+    enter_group(*first.in, first.argument, first.what, on, ops::enqueue(then));
+  } catch (...) {
+    comm::group::rethrow_for_both({one.in->group, one.what}, {other.in->group, other.what});
+  }
 }
 
 overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
@@ -111,7 +124,7 @@ comm::operation operation_of(const overlap_problem& problem, comm::collective ki
   what.terms.in_bits = what.terms.out_bits = problem.dtype.bits;
   what.terms.count = what.out_count = count;
   what.set_count(count);
-  if (kind == comm::collective::all_gather) return what;
+  if (!comm::traits_of(kind).reduces) return what;
   what.terms.reduction = VELO_REDUCE_SUM;
   what.terms.scale = 1;
   return what;

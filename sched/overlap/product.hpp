@@ -39,6 +39,16 @@ membership membership_in(velo_group group, const char* argument);  // throws HAN
 void require_group_of(const core::stream& on, const membership& in, const char* argument);
 void enter_group(membership& in, const char* argument, const comm::request& what, core::stream& on,
                  const ops::enqueue& put);
+// One of the two groups of a call; either may be missing.
+struct group_side {
+  membership* in;
+  const char* argument;
+  comm::operation what;
+};
+// Enters both groups at once, first the one at the lower address, so that two concurrent calls have
+// the same order in both.
+void enter_both(const group_side& one, const group_side& other, core::stream& on,
+                const ops::enqueue& put);
 
 // y = x @ op(weight); y need not be known yet.
 struct overlap_problem {

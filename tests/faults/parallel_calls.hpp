@@ -98,6 +98,15 @@ inline std::vector<parallel_call> every_parallel_call() {
       {"matmul_all_reduce_add_rms_norm",
        {in("x", whole), in("weight", {12, 6}), in("residual", {8, 6}), in("gamma", {6}),
         out("y", {8, 6}), out("norm_out", {8, 6}), out("rstd", norm)}},
+      {"all_to_all_all_gather_bmm",
+       {in("x", {2, 4, 6}), in("weight", {1, 12, 6}), in("bias", {1, 6}), out("y", {1, 8, 6}),
+        out("gathered", {1, 8, 12}), out("pre_activation", {1, 8, 6})},
+       {{"act_type", VELO_EXPERT_ACTIVATION_SILU}},
+       {"group_ep", "group_tp"}},
+      {"bmm_reduce_scatter_all_to_all",
+       {in("x", {1, 8, 6}), in("weight", {1, 6, 12}), in("bias", {1, 12}), out("y", {2, 2, 12})},
+       {{"shard_type", VELO_EXPERT_SHARD_ROWS}},
+       {"group_ep", "group_tp"}},
   };
 }
 

@@ -338,6 +338,36 @@ class Operators(TrainingCases, QuantCases, ProductCases, AttentionCases, Compari
             self.close("y", whole, torch.cat(truth))
             self.assertTrue(torch.equal(whole, torch.cat(lists)))
 
+    def test_experts_between_ranks(self):
+        """Both operators of one rank, and the gradients that their documentation names."""
+        acts = {"none": lambda x: x, "gelu": F.gelu, "silu": F.silu, "relu": F.relu,
+                "fastgelu": lambda x: x * torch.sigmoid(1.702 * x)}
+        for number, (name, act) in enumerate(acts.items()):
+            for dtype in TYPES:
+                x, b1, b2 = values(3, 12, 24, dtype=dtype), values(3, 33), values(3, 1, 24)
+                w1, w2 = values(3, 24, 33, dtype=dtype), values(3, 33, 24, dtype=dtype)
+                h, before, y = (torch.empty(3, 12, n, dtype=dtype) for n in (33, 33, 24))
+                rows, turned = torch.empty_like(x), bool(number % 2)
+                given = w1.mT.contiguous() if turned else w1
+                self.velo.all_to_all_all_gather_bmm(x=x, weight=given, bias=b1, y=h, gathered=rows,
+                                                    pre_activation=before, act_type=name,
+                                                    transpose_weight=turned)
+                self.velo.bmm_reduce_scatter_all_to_all(x=h, weight=w2, bias=b2, y=y)
+                self.assertTrue(torch.equal(rows, x))
+                self.close("before", before, x.float() @ w1.float() + b1[:, None])
+                self.close("h", h, act(before.float()))
+                self.close("y", y, h.float() @ w2.float() + b2)
+                dy = values(3, 12, 24, dtype=dtype)
+                dh, all_dy = torch.empty_like(h), torch.empty_like(x)
+                self.velo.all_to_all_all_gather_bmm(x=dy, weight=w2, y=dh, gathered=all_dy,
+                                                    transpose_weight=1)
+                self.close("dh", dh, dy.float() @ w2.float().mT)
+                self.assertTrue(torch.equal(all_dy, dy))
+                dx = torch.empty_like(x)
+                self.velo.bmm_reduce_scatter_all_to_all(x=dh, weight=given, y=dx,
+                                                        transpose_weight=not turned)
+                self.close("dx", dx, dh.float() @ w1.float().mT)
+
     def test_embedding(self):
         for dtype in TYPES:
             table, ids, dy = values(50, 96,

@@ -82,6 +82,8 @@ struct number {
     all_gather_matmul_reduce_scatter,
     matmul_all_reduce_add_rms_norm,
     grouped_matmul_all_reduce,
+    all_to_all_all_gather_bmm,
+    bmm_reduce_scatter_all_to_all,
     moe_token_permute,
     moe_token_permute_backward,
     moe_token_unpermute,
@@ -942,6 +944,28 @@ void* velo_xla_grouped_matmul_all_reduce(void* call_frame) {
 }
 int __tvm_ffi_velo_grouped_matmul_all_reduce(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::grouped_matmul_all_reduce, args, count);
+}
+
+int velo_ms_all_to_all_all_gather_bmm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                      void* stream, void*) {
+  return enter_mindspore(number::all_to_all_all_gather_bmm, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_all_to_all_all_gather_bmm(void* call_frame) {
+  return enter_xla(number::all_to_all_all_gather_bmm, call_frame);
+}
+int __tvm_ffi_velo_all_to_all_all_gather_bmm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::all_to_all_all_gather_bmm, args, count);
+}
+
+int velo_ms_bmm_reduce_scatter_all_to_all(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                          void* stream, void*) {
+  return enter_mindspore(number::bmm_reduce_scatter_all_to_all, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_bmm_reduce_scatter_all_to_all(void* call_frame) {
+  return enter_xla(number::bmm_reduce_scatter_all_to_all, call_frame);
+}
+int __tvm_ffi_velo_bmm_reduce_scatter_all_to_all(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::bmm_reduce_scatter_all_to_all, args, count);
 }
 
 int velo_ms_moe_token_permute(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5558,6 +5582,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::all_gather_matmul_reduce_scatter>,
     torch_kernels_of<number::matmul_all_reduce_add_rms_norm>,
     torch_kernels_of<number::grouped_matmul_all_reduce>,
+    torch_kernels_of<number::all_to_all_all_gather_bmm>,
+    torch_kernels_of<number::bmm_reduce_scatter_all_to_all>,
     torch_kernels_of<number::moe_token_permute>,
     torch_kernels_of<number::moe_token_permute_backward>,
     torch_kernels_of<number::moe_token_unpermute>,

@@ -776,6 +776,12 @@ struct velo_api {
 
   /* velo/ops_parallel.h */
   velo_status (*capacity)(velo_stream stream, const velo_capacity_args* args);
+
+  /* velo/ops_overlap.h */
+  velo_status (*all_to_all_all_gather_bmm)(velo_stream stream,
+                                           const velo_all_to_all_all_gather_bmm_args* args);
+  velo_status (*bmm_reduce_scatter_all_to_all)(velo_stream stream,
+                                               const velo_bmm_reduce_scatter_all_to_all_args* args);
 };
 
 VELO_END_C

@@ -27,6 +27,21 @@
 
 VELO_BEGIN_C
 
+/* What a rank of group_tp has of the rows of tokens, by MindSpeed's numbers. */
+enum {
+  VELO_EXPERT_SHARD_COLUMNS = 0, /* all rows, some of their columns */
+  VELO_EXPERT_SHARD_ROWS = 1     /* some rows, all of their columns */
+};
+
+/* Activation behind the product of an expert. */
+enum {
+  VELO_EXPERT_ACTIVATION_NONE = 0,    /* none */
+  VELO_EXPERT_ACTIVATION_GELU = 1,    /* by the error function */
+  VELO_EXPERT_ACTIVATION_SILU = 2,    /* x * sigmoid(x) */
+  VELO_EXPERT_ACTIVATION_RELU = 3,    /* max(x, 0) */
+  VELO_EXPERT_ACTIVATION_FASTGELU = 4 /* x * sigmoid(1.702 * x) */
+};
+
 /* The layout of x and y of grouped_matmul_all_reduce. */
 enum {
   VELO_GROUPED_SPLIT_LISTS = 0, /* a tensor for each group */
@@ -406,6 +421,115 @@ typedef struct velo_grouped_matmul_all_reduce_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_grouped_matmul_all_reduce(
     velo_stream stream, const velo_grouped_matmul_all_reduce_args* args);
+
+/* ---- all_to_all_all_gather_bmm --------------------------------------------------------------- */
+
+typedef struct velo_all_to_all_all_gather_bmm_args {
+  uint32_t struct_size;              /* sizeof(velo_all_to_all_all_gather_bmm_args) */
+  uint32_t reserved;                 /* 0 */
+  velo_group group_ep;               /* in, or NULL: the ranks among which experts lie, of the
+                                      * stream's context; NULL: this one alone */
+  velo_group group_tp;               /* in, or NULL: the ranks between which weights are cut,
+                                      * another group; NULL: this one alone */
+  const velo_tensor* x;              /* in; float32 | bfloat16 | float16: [E, C, H / tp], or [E,
+                                      * C / tp, H]: C rows for each expert, those of an ep rank's
+                                      * experts together */
+  const velo_tensor* weight;         /* in; float32 | bfloat16 | float16: [E / ep, H, n], or [E /
+                                      * ep, n, H] with transpose_weight; dtype of x */
+  const velo_tensor* bias;           /* in, or NULL; float32 | bfloat16 | float16: [E / ep, n] or
+                                      * [E / ep, 1, n], float32 or the dtype of x; NULL = 0 */
+  const velo_tensor* y;              /* out: [E / ep, ep C, n], dtype of x */
+  const velo_tensor* gathered;       /* out, or NULL: [E / ep, ep C, H]: the rows of each expert,
+                                      * which the gradient to weight needs; need_allgather_out */
+  const velo_tensor* pre_activation; /* out, or NULL: shape of y: the argument of act;
+                                      * need_activation_feature */
+  int64_t shard_type;                /* VELO_EXPERT_SHARD_*, default columns: what a rank of
+                                      * group_tp has of the tokens' rows; the same on all ranks */
+  int64_t act_type;                  /* VELO_EXPERT_ACTIVATION_*, default none: act */
+  int64_t transpose_weight;          /* 0 or 1, default 0: 1 when weight is stored [E / ep, n, H] */
+} velo_all_to_all_all_gather_bmm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_ALL_TO_ALL_ALL_GATHER_BMM_ARGS_INIT \
+  { \
+    sizeof(velo_all_to_all_all_gather_bmm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_EXPERT_SHARD_COLUMNS, VELO_EXPERT_ACTIVATION_NONE, 0 \
+  }
+
+/* `y[e] = act(rows[e] @ op(weight[e]) + bias[e])`, rows[e] = gather_tp(all_to_all_ep(x)) of each
+ * expert e of this rank.
+ * The way in of a layer of experts that lie on the ranks of group_ep, with weights cut between the
+ * ranks of group_tp. A rank of tp has all rows of its tokens with H / tp columns (shard_type
+ * columns), or C / tp of the rows (rows). An expert has its rows by rank of ep, within that by rank
+ * of tp where those have rows.
+ * The product with its bias is rounded to y's dtype, and the activation of that again. At level 2
+ * products read the parts of the ranks of tp in place, if they see each other's memory.
+ * Its gradient: of dz, act's gradient of dy at pre_activation, bmm_reduce_scatter_all_to_all with
+ * weight and the other transpose_weight gives dx; grouped_matmul_backward of dz and gathered gives
+ * that of weight and bias.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul, and of 16 bits half an
+ * ulp of the argument of an activation.
+ * Cost: 2 m n k operations an expert, the all_to_all of x and the all_gather of its rows.
+ * Source: MindSpeed npu_all_to_all_all_gather_bmm.
+ * Also called npu_all_to_all_all_gather_bmm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_all_to_all_all_gather_bmm(
+    velo_stream stream, const velo_all_to_all_all_gather_bmm_args* args);
+
+/* ---- bmm_reduce_scatter_all_to_all ----------------------------------------------------------- */
+
+typedef struct velo_bmm_reduce_scatter_all_to_all_args {
+  uint32_t struct_size;      /* sizeof(velo_bmm_reduce_scatter_all_to_all_args) */
+  uint32_t reserved;         /* 0 */
+  velo_group group_ep;       /* in, or NULL: as of all_to_all_all_gather_bmm */
+  velo_group group_tp;       /* in, or NULL: as of all_to_all_all_gather_bmm */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [E / ep, ep C, k]: the rows of
+                              * each expert, by rank of ep */
+  const velo_tensor* weight; /* in; float32 | bfloat16 | float16: [E / ep, k, H], or [E / ep, H,
+                              * k] with transpose_weight; dtype of x */
+  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [E / ep, w] or [E /
+                              * ep, 1, w] for y's width w, float32 or the dtype of x; NULL = 0 */
+  const velo_tensor* y;      /* out: [E, C, H / tp], or [E, C / tp, H]; dtype of x */
+  int64_t shard_type;        /* VELO_EXPERT_SHARD_*, default columns: what a rank of group_tp
+                              * gets of the sums; the same on all ranks */
+  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [E / ep, H, k] */
+} velo_bmm_reduce_scatter_all_to_all_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_BMM_REDUCE_SCATTER_ALL_TO_ALL_ARGS_INIT \
+  { \
+    sizeof(velo_bmm_reduce_scatter_all_to_all_args), 0, 0, 0, 0, 0, 0, 0, \
+    VELO_EXPERT_SHARD_COLUMNS, 0 \
+  }
+
+/* `y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`, of each expert e of this
+ * rank.
+ * The way out of a layer of experts, with the groups, shard_type and order of rows of
+ * all_to_all_all_gather_bmm. Each rank of tp has k columns of x[e] and k rows of weight[e]. It sums
+ * H / tp columns of all rows, or C / tp of the rows that a rank of ep has.
+ * Each rank's product is rounded to y's dtype, then the sum, in the order of the ranks; the bias is
+ * added to that.
+ * Its gradient: all_to_all_all_gather_bmm of dy and weight with the other transpose_weight gives dx
+ * and, in gathered, what grouped_matmul_backward needs beside x for the weight; the bias gets the
+ * sums of its columns of gathered.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul_reduce_scatter.
+ * Cost: 2 m n k operations an expert, the reduce_scatter of the products and the all_to_all of the
+ * sums.
+ * Source: MindSpeed npu_bmm_reduce_scatter_all_to_all.
+ * Also called npu_bmm_reduce_scatter_all_to_all.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_bmm_reduce_scatter_all_to_all(
+    velo_stream stream, const velo_bmm_reduce_scatter_all_to_all_args* args);
 
 VELO_END_C
 

@@ -426,6 +426,13 @@ VELO_REDUCED_COLUMNS = 2
 VELO_ELEMENT_FLOAT32 = 0
 VELO_ELEMENT_BFLOAT16 = 1
 VELO_ELEMENT_FLOAT16 = 2
+VELO_EXPERT_SHARD_COLUMNS = 0
+VELO_EXPERT_SHARD_ROWS = 1
+VELO_EXPERT_ACTIVATION_NONE = 0
+VELO_EXPERT_ACTIVATION_GELU = 1
+VELO_EXPERT_ACTIVATION_SILU = 2
+VELO_EXPERT_ACTIVATION_RELU = 3
+VELO_EXPERT_ACTIVATION_FASTGELU = 4
 VELO_GROUPED_SPLIT_LISTS = 0
 VELO_GROUPED_SPLIT_ONE_X = 1
 VELO_GROUPED_SPLIT_ONE_Y = 2
@@ -3547,6 +3554,43 @@ class velo_grouped_matmul_all_reduce_args(Sized):
     _numbers_ = ("split_item", "parallel_num")
 
 
+class velo_all_to_all_all_gather_bmm_args(Sized):
+    """`y[e] = act(rows[e] @ op(weight[e]) + bias[e])`, rows[e] = gather_tp(all_to_all_ep(x)) of each expert e of this rank."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group_ep", velo_group),  # the ranks among which experts lie, of the stream's context; NULL: this one alone
+        ("group_tp", velo_group),  # the ranks between which weights are cut, another group; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [E, C, H / tp], or [E, C / tp, H]: C rows for each expert, those of an ep rank's experts together
+        ("weight", POINTER(velo_tensor)),  # [E / ep, H, n], or [E / ep, n, H] with transpose_weight; dtype of x
+        ("bias", POINTER(velo_tensor)),  # [E / ep, n] or [E / ep, 1, n], float32 or the dtype of x; NULL = 0
+        ("y", POINTER(velo_tensor)),  # [E / ep, ep C, n], dtype of x
+        ("gathered", POINTER(velo_tensor)),  # [E / ep, ep C, H]: the rows of each expert, which the gradient to weight needs; need_allgather_out
+        ("pre_activation", POINTER(velo_tensor)),  # shape of y: the argument of act; need_activation_feature
+        ("shard_type", c_int64),  # what a rank of group_tp has of the tokens' rows; the same on all ranks
+        ("act_type", c_int64),  # act
+        ("transpose_weight", c_int64),  # 1 when weight is stored [E / ep, n, H]
+    ]
+    _numbers_ = ("shard_type", "act_type")
+
+
+class velo_bmm_reduce_scatter_all_to_all_args(Sized):
+    """`y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`, of each expert e of this rank."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group_ep", velo_group),  # as of all_to_all_all_gather_bmm
+        ("group_tp", velo_group),  # as of all_to_all_all_gather_bmm
+        ("x", POINTER(velo_tensor)),  # [E / ep, ep C, k]: the rows of each expert, by rank of ep
+        ("weight", POINTER(velo_tensor)),  # [E / ep, k, H], or [E / ep, H, k] with transpose_weight; dtype of x
+        ("bias", POINTER(velo_tensor)),  # [E / ep, w] or [E / ep, 1, w] for y's width w, float32 or the dtype of x; NULL = 0
+        ("y", POINTER(velo_tensor)),  # [E, C, H / tp], or [E, C / tp, H]; dtype of x
+        ("shard_type", c_int64),  # what a rank of group_tp gets of the sums; the same on all ranks
+        ("transpose_weight", c_int64),  # 1 when weight is stored [E / ep, H, k]
+    ]
+    _numbers_ = ("shard_type",)
+
+
 class velo_moe_token_permute_args(Sized):
     """`permuted[sorted_indices[t * k + j]] = tokens[t]`."""
     _fields_ = [
@@ -4657,6 +4701,8 @@ FUNCTIONS = {
     "velo_sinkhorn_backward": (c_int32, velo_stream, POINTER(velo_sinkhorn_backward_args)),
     "velo_grouped_matmul_all_reduce": (c_int32, velo_stream, POINTER(velo_grouped_matmul_all_reduce_args)),
     "velo_capacity": (c_int32, velo_stream, POINTER(velo_capacity_args)),
+    "velo_all_to_all_all_gather_bmm": (c_int32, velo_stream, POINTER(velo_all_to_all_all_gather_bmm_args)),
+    "velo_bmm_reduce_scatter_all_to_all": (c_int32, velo_stream, POINTER(velo_bmm_reduce_scatter_all_to_all_args)),
 }
 
 

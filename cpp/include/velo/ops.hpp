@@ -2645,6 +2645,21 @@ inline outcome<> reduce_max_abs(stream_ref stream, const reduce_max_abs_args& ar
 
 // ---- overlap
 
+// What a rank of group_tp has of the rows of tokens, by MindSpeed's numbers.
+enum class expert_shard : std::int64_t {
+  columns = VELO_EXPERT_SHARD_COLUMNS,  // all rows, some of their columns
+  rows = VELO_EXPERT_SHARD_ROWS,        // some rows, all of their columns
+};
+
+// Activation behind the product of an expert.
+enum class expert_activation : std::int64_t {
+  none = VELO_EXPERT_ACTIVATION_NONE,          // none
+  gelu = VELO_EXPERT_ACTIVATION_GELU,          // by the error function
+  silu = VELO_EXPERT_ACTIVATION_SILU,          // x * sigmoid(x)
+  relu = VELO_EXPERT_ACTIVATION_RELU,          // max(x, 0)
+  fastgelu = VELO_EXPERT_ACTIVATION_FASTGELU,  // x * sigmoid(1.702 * x)
+};
+
 // The layout of x and y of grouped_matmul_all_reduce.
 enum class grouped_split : std::int64_t {
   lists = VELO_GROUPED_SPLIT_LISTS,  // a tensor for each group
@@ -2930,6 +2945,86 @@ struct grouped_matmul_all_reduce_args : velo_grouped_matmul_all_reduce_args {
 inline outcome<> grouped_matmul_all_reduce(stream_ref stream,
                                            const grouped_matmul_all_reduce_args& args) {
   return detail::check(VELO_FN(grouped_matmul_all_reduce)(stream.get(), &args));
+}
+
+// `y[e] = act(rows[e] @ op(weight[e]) + bias[e])`, rows[e] = gather_tp(all_to_all_ep(x)) of each
+// expert e of this rank.
+struct all_to_all_all_gather_bmm_args : velo_all_to_all_all_gather_bmm_args {
+  using self = all_to_all_all_gather_bmm_args;
+  using base = velo_all_to_all_all_gather_bmm_args;
+  all_to_all_all_gather_bmm_args() noexcept
+      : velo_all_to_all_all_gather_bmm_args VELO_ALL_TO_ALL_ALL_GATHER_BMM_ARGS_INIT {}
+
+  // the ranks among which experts lie, of the stream's context; NULL: this one alone
+  self& group_ep(velo_group value) { return base::group_ep = value, *this; }
+  // the ranks between which weights are cut, another group; NULL: this one alone
+  self& group_tp(velo_group value) { return base::group_tp = value, *this; }
+  // [E, C, H / tp], or [E, C / tp, H]: C rows for each expert, those of an ep rank's experts
+  // together
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [E / ep, H, n], or [E / ep, n, H] with transpose_weight; dtype of x
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [E / ep, n] or [E / ep, 1, n], float32 or the dtype of x; NULL = 0
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [E / ep, ep C, n], dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // [E / ep, ep C, H]: the rows of each expert, which the gradient to weight needs;
+  // need_allgather_out
+  self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
+  self& gathered(std::nullptr_t) { return base::gathered = nullptr, *this; }
+  // shape of y: the argument of act; need_activation_feature
+  self& pre_activation(const velo_tensor& value) { return base::pre_activation = &value, *this; }
+  self& pre_activation(std::nullptr_t) { return base::pre_activation = nullptr, *this; }
+  // what a rank of group_tp has of the tokens' rows; the same on all ranks
+  self& shard_type(velo::expert_shard value) {
+    return base::shard_type = static_cast<std::int64_t>(value), *this;
+  }
+  // act
+  self& act_type(velo::expert_activation value) {
+    return base::act_type = static_cast<std::int64_t>(value), *this;
+  }
+  // 1 when weight is stored [E / ep, n, H]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+};
+
+inline outcome<> all_to_all_all_gather_bmm(stream_ref stream,
+                                           const all_to_all_all_gather_bmm_args& args) {
+  return detail::check(VELO_FN(all_to_all_all_gather_bmm)(stream.get(), &args));
+}
+
+// `y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`, of each expert e of this
+// rank.
+struct bmm_reduce_scatter_all_to_all_args : velo_bmm_reduce_scatter_all_to_all_args {
+  using self = bmm_reduce_scatter_all_to_all_args;
+  using base = velo_bmm_reduce_scatter_all_to_all_args;
+  bmm_reduce_scatter_all_to_all_args() noexcept
+      : velo_bmm_reduce_scatter_all_to_all_args VELO_BMM_REDUCE_SCATTER_ALL_TO_ALL_ARGS_INIT {}
+
+  // as of all_to_all_all_gather_bmm
+  self& group_ep(velo_group value) { return base::group_ep = value, *this; }
+  // as of all_to_all_all_gather_bmm
+  self& group_tp(velo_group value) { return base::group_tp = value, *this; }
+  // [E / ep, ep C, k]: the rows of each expert, by rank of ep
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [E / ep, k, H], or [E / ep, H, k] with transpose_weight; dtype of x
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [E / ep, w] or [E / ep, 1, w] for y's width w, float32 or the dtype of x; NULL = 0
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [E, C, H / tp], or [E, C / tp, H]; dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // what a rank of group_tp gets of the sums; the same on all ranks
+  self& shard_type(velo::expert_shard value) {
+    return base::shard_type = static_cast<std::int64_t>(value), *this;
+  }
+  // 1 when weight is stored [E / ep, H, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+};
+
+inline outcome<> bmm_reduce_scatter_all_to_all(stream_ref stream,
+                                               const bmm_reduce_scatter_all_to_all_args& args) {
+  return detail::check(VELO_FN(bmm_reduce_scatter_all_to_all)(stream.get(), &args));
 }
 
 // ---- experts

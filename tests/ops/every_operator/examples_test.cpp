@@ -59,7 +59,7 @@ bool is_tuning(const ops::op_spec& spec, const ops::field& field) {
   const bool list = name == "rows" || name == "gather_rows" || name == "scatter_rows";
   return name == "parallel_num" || name == "q_scale" || name == "precise_mode" ||
          op == "sequence_all_to_all" || name == "kept" || name == "given" ||
-         name == "inner_precise" || name == "row_invariant" ||
+         name == "inner_precise" || name == "row_invariant" || name == "shard_type" ||
          (hint && op.substr(0, 15) == "flash_attention") ||
          (of_ranks && op.find("_parallel_linear") != op.npos) ||
          (list && (op.find("all_gather_matmul") != op.npos || op == "matmul_reduce_scatter"));
