@@ -92,6 +92,9 @@ struct memory_settings {
   std::int64_t recompute_layers = 0;
   bool recompute_layers_per_rank = false;  // counted over all stages of a rank
   std::int64_t recompute_level = 1;  // 2: attention's sum over tensor ranks is kept, not repeated
+  // Of experts: only ranks recompute of which an expert has more than so many times the mean of
+  // rows; 0: all.
+  double recompute_load = 0;
   bool distribute_saved = false;   // over tensor ranks: the inputs that layers are recomputed from
   std::int64_t memory_budget = 0;  // bytes; 0: none
   std::string swap_activations = "off", swap_optimizer = "off";
@@ -99,6 +102,11 @@ struct memory_settings {
   std::string swap_dir;
   bool plan = false;  // activations lie at the addresses of a memory plan
   std::string memory_trace, memory_snapshot;
+
+  // Rows that are dispatched again come from inputs that wait elsewhere.
+  std::string activations_wait_in() const {
+    return recompute == "dispatch" && swap_activations == "off" ? "host" : swap_activations;
+  }
 };
 
 struct parallel_settings {

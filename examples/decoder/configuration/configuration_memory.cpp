@@ -41,21 +41,29 @@ void configuration::check_recompute() const {
   const memory_settings& y = values.memory;
   const std::string& kind = y.recompute;
   if (!among(kind, {"none", "full", "block", "uniform", "selective", "activation", "norm", "mlp",
-                    "adaptive"}))
-    refuse("recompute",
-           "must be none, full, block, uniform, selective, activation, norm, mlp or adaptive");
+                    "experts", "dispatch", "adaptive"}))
+    refuse(
+        "recompute",
+        "must be none, full, block, uniform, selective, activation, norm, mlp, experts, dispatch "
+        "or adaptive");
+  if (among(kind, {"experts", "dispatch"}) && !values.model.has_experts())
+    refuse("recompute", "is of a model with experts, not with", "experts");
+  if (kind != "experts")
+    require_unset("recompute_load", "is of what experts compute, not with", "recompute");
   if (kind == "adaptive" && y.memory_budget == 0)
     refuse("recompute", "needs a budget;", "memory_budget");
   check_recompute_level();
-  if (y.recompute_layers_per_rank && !among(kind, {"block", "activation", "norm", "mlp"}))
-    refuse("recompute_layers_per_rank", "is of block, activation, norm and mlp, not with",
-           "recompute");
+  const bool counts_layers =
+      among(kind, {"block", "activation", "norm", "mlp", "experts", "dispatch"});
+  if (y.recompute_layers_per_rank && !counts_layers)
+    refuse("recompute_layers_per_rank",
+           "is of block, activation, norm, mlp, experts and dispatch, not with", "recompute");
   if (y.recompute_layers == 0) {
     if (y.recompute_layers_per_rank)
       refuse("recompute_layers_per_rank", "is of a number of layers, not with", "recompute_layers");
     return;
   }
-  if (!among(kind, {"block", "uniform", "activation", "norm", "mlp"}))
+  if (kind != "uniform" && !counts_layers)
     refuse("recompute_layers", "means nothing with", "recompute");
   if (y.recompute_layers > values.model.layers)
     refuse("recompute_layers", "must not exceed", "layers");

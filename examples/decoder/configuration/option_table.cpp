@@ -114,14 +114,20 @@ void configuration::add_memory() {
       "what the backward pass makes again: none, full (every layer from its input), block (the "
       "first recompute_layers), uniform (groups of recompute_layers), selective (core attention), "
       "activation (the gating's output), norm (the norms' outputs), mlp (the feed-forward block, "
-      "from its input), adaptive (what takes least time within memory_budget)");
+      "from its input), experts (what experts compute from their rows), dispatch (these rows, too, "
+      "from inputs that wait in other memory), adaptive (what takes least time within "
+      "memory_budget)");
   add("memory", "recompute_layers", &y.recompute_layers,
-      "of block, activation, norm and mlp the first so many layers of a stage, 0: all; of uniform "
-      "the size of a group, 0: 1",
+      "of block, activation, norm, mlp, experts and dispatch the first so many layers of a stage, "
+      "0: all; of uniform the size of a group, 0: 1",
       0, 1024);
   add("memory", "recompute_layers_per_rank", &y.recompute_layers_per_rank,
       "true: recompute_layers counts the layers of all stages of a rank: the first ones of the "
       "stages, then the second ones, ..");
+  add("memory", "recompute_load", &y.recompute_load,
+      "with recompute = experts: only ranks recompute of which an expert has more than so many "
+      "times the mean of rows; 0: all",
+      0, 1e6);
   add("memory", "recompute_communication_level", &y.recompute_level,
       "of a layer that is recomputed from its input: 1: the last sum over tensor ranks is not "
       "repeated; 2: attention's is not, either, since the layer keeps the rows behind it",

@@ -49,6 +49,9 @@ class buffer {
   }
   // Makes an empty buffer a region from the next run_memory::make on.
   void recompute() { region_ = asked; }
+  void keep() {  // undoes this before the first make
+    if (region_ == asked) region_ = no_region;
+  }
   // Gives a region's memory back until run_memory::make fills it again; does nothing to others.
   void release();
 

@@ -148,6 +148,8 @@ struct layer_activations {
     if (which.has(layer_modules::mlp))
       for (buffer* one : {&feed_forward_input, &gates, &gated, &expert.input, &expert.output})
         f(*one);
+    if (which.has(layer_modules::expert_input) && !which.has(layer_modules::mlp))
+      f(feed_forward_input);
   }
   // Calls f(buffer) for each that deferred weight gradients may read.
   template <class F>

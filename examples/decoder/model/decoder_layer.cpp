@@ -140,10 +140,12 @@ void decoder_layer::recompute(layer_activations& kept, const layer_recompute& wh
     for (buffer* each : {&kept.attended, &kept.kept_keys, &kept.softmax_max, &kept.softmax_sum})
       each->recompute();
   if (what.has(VELO_RECOMPUTE_ACTIVATION)) kept.gated.recompute();
-  if (what.has(VELO_RECOMPUTE_FEED_FORWARD))
-    for (buffer* each : {&kept.feed_forward_input, &kept.gates, &kept.gated, &kept.expert.input,
-                         &kept.expert.output})
-      each->recompute();
+  if (what.has(VELO_RECOMPUTE_FEED_FORWARD)) {
+    for (buffer* each : {&kept.gates, &kept.gated, &kept.expert.output}) each->recompute();
+    if (what.experts != expert_part::computed) kept.expert.input.recompute();
+    if (what.experts == expert_part::all) kept.feed_forward_input.recompute();
+    kept.expert.recompute_load = what.load;
+  }
   if (what.has(VELO_RECOMPUTE_NORM))
     for (buffer* each : {&kept.attention_input, &kept.feed_forward_input}) each->recompute();
 }

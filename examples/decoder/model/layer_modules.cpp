@@ -25,4 +25,9 @@ std::optional<layer_modules> modules_in(const std::string& list) {
   return layer_modules(bits);
 }
 
+layer_modules swapped_modules(const memory_settings& memory) {
+  return memory.swap_activations == "off" ? layer_modules::none()
+                                          : *modules_in(memory.swap_modules);
+}
+
 }  // namespace decoder

@@ -277,7 +277,10 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
   if (layer > 0) of.each_kept(layer - 1, [&](buffer& each) { of.swap->settle(each); });
   if (layer + 1 == depth_ && ends_) return;
   const auto number = static_cast<std::int64_t>(layer);
-  of.each_kept_of(of.swapped, layer, [&](buffer& each) { of.swap->add(each, number); });
+  const layer_modules which = recompute_[layer].dispatches_again()
+                                  ? of.swapped.with(layer_modules::expert_input)
+                                  : of.swapped;
+  of.each_kept_of(which, layer, [&](buffer& each) { of.swap->add(each, number); });
   of.swap->out(number);
 }
 

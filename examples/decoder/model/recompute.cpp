@@ -32,7 +32,7 @@ velo_recompute_rule rule_of(const memory_settings& memory, std::int64_t layers) 
     rule.norm = 1;
     rule.norm_layers = most;
   }
-  if (kind == "mlp") {
+  if (kind == "mlp" || kind == "experts" || kind == "dispatch") {
     rule.beside = VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION;  // velo has the block of layers that swap
     rule.feed_forward_layers = most;
   }
@@ -66,11 +66,15 @@ std::vector<layer_recompute> layers_of(const std::vector<velo_recompute_module>&
   return all;
 }
 
-// Sets which layers keep attention's sum.
+// Sets which layers keep attention's sum, and what is recomputed of their experts.
 std::vector<layer_recompute> with_level(std::vector<layer_recompute> all,
                                         const memory_settings& memory) {
-  for (layer_recompute& each : all)
+  for (layer_recompute& each : all) {
     each.keeps_middle = memory.recompute_level > 1 && each.has(VELO_RECOMPUTE_FULL);
+    if (memory.recompute == "experts") each.experts = expert_part::computed;
+    if (memory.recompute == "dispatch") each.experts = expert_part::dispatched;
+    each.load = memory.recompute_load;
+  }
   return all;
 }
 

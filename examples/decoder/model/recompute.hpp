@@ -13,13 +13,31 @@
 
 namespace decoder {
 
+// What FEED_FORWARD recomputes of a layer with experts: all of it but the choices; or what experts
+// compute from their rows; or these rows, too, which are dispatched again.
+enum class expert_part { all, computed, dispatched };
+
 struct layer_recompute {
   velo_recompute_kind kinds = VELO_RECOMPUTE_NONE;  // bits
   std::int64_t first = 0;     // FULL: the layer from whose input this one is recomputed
   bool keeps_middle = false;  // FULL: but for attention's sum, which the forward pass saves
+  expert_part experts = expert_part::all;
+  double load = 0;  // of `computed`: recomputed above this multiple of the mean load; 0: always
 
   bool has(velo_recompute_kind kind) const { return (kinds & kind) != 0; }
+  bool dispatches_again() const {
+    return has(VELO_RECOMPUTE_FEED_FORWARD) && experts == expert_part::dispatched;
+  }
 };
+
+// The rows of one expert above which its rank recomputes: `scale` times the mean of all experts, of
+// ranks with `rows` tokens each that choose `choices` experts. MindSpeed's rule, by which a rank
+// looks at its own experts.
+inline double recompute_limit(std::int64_t rows, std::int64_t ranks, std::int64_t choices,
+                              std::int64_t experts, double scale) {
+  return static_cast<double>(rows) * static_cast<double>(ranks * choices) * scale /
+         static_cast<double>(experts);
+}
 
 // The recompute of each layer by the settings; nothing yet with `adaptive`.
 std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::int64_t layers);

@@ -224,7 +224,7 @@ activations& pipeline::take_work(const velo_action& a) {
   if (at.idle.empty()) {
     at.made.push_back(make_work(at));
     at.made.back()->swap = swap_;
-    at.made.back()->swapped = *modules_in(values_.memory.swap_modules);
+    at.made.back()->swapped = swapped_modules(values_.memory);
     at.idle.push_back(at.made.back().get());
   }
   activations& one = *at.idle.back();

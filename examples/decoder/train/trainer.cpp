@@ -53,8 +53,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       memory_(rank.memory()),
       text_(text),
       stream_(rank.stream()),
-      activation_swap_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir,
-                                    swapper::page)),
+      activation_swap_(make_swapper(rank, values.memory.activations_wait_in(),
+                                    values.memory.swap_dir, swapper::page)),
       optimizer_swap_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir, 1)),
       plan_(make_plan(rank, values)),
       weights_(make_weights(rank, values, plan_.get())),
@@ -90,7 +90,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
                  batch_shape{windows_here(), share.rows.count(), share.all_rows()},
                  values.data.has_documents());
   batch_->swap = activation_swap_.get();
-  batch_->swapped = *modules_in(values.memory.swap_modules);
+  batch_->swapped = swapped_modules(values.memory);
 }
 
 void trainer::warm_up() {

@@ -24,6 +24,8 @@ struct expert_activations {
   // For weight gradients that are deferred; `gates` has the gradient of the products before it.
   buffer logits_gradient, output_gradient;
   std::int64_t rows = 0;  // at this rank's experts
+  // Above this multiple of the mean load a rank recomputes what its experts compute; 0: always.
+  double recompute_load = 0;
   velo::routing routing;  // where experts are dealt out; set until the backward pass is done
 };
 

@@ -9,6 +9,7 @@
 
 #include "examples/decoder/data/vocabulary.hpp"
 #include "examples/decoder/model/experts/step_choices.hpp"
+#include "examples/decoder/model/recompute.hpp"
 
 namespace decoder {
 namespace {
@@ -105,7 +106,10 @@ velo::tensor_view expert_block::counts(const expert_activations& e) const {
 
 void expert_block::make(const pass& now, layer_activations& kept) const {
   expert_activations& e = kept.expert;
-  if (!e.logits) route(now, kept);
+  if (!e.logits) {
+    route(now, kept);
+    keep_if_light(now, kept);
+  }
   if (!e.input) dispatch(now, kept);
   if (!kept.gates)
     now.memory.make(kept.gates, bytes(e, now, 2 * width_), [&] {
@@ -122,6 +126,22 @@ void expert_block::make(const pass& now, layer_activations& kept) const {
     now.memory.make(e.output, bytes(e, now, hidden_), [&] {
       down_.forward(now.stream, counts(e), rows(e, kept.gated, width_), rows(e, e.output, hidden_));
     });
+}
+
+// Where a load is set, a rank whose experts all have less keeps what they compute. A dry run, which
+// has no rows, counts the memory of a rank that keeps it.
+void expert_block::keep_if_light(const pass& now, layer_activations& kept) const {
+  const expert_activations& e = kept.expert;
+  if (e.recompute_load == 0) return;
+  const double limit = recompute_limit(own_rows(now), ranks_->ranks(), model_.experts_per_token,
+                                       model_.experts, e.recompute_load);
+  const velo::tensor_view rows = counts(e);
+  const auto* const first = rows.data<const std::int64_t>();
+  const bool is_busy =
+      std::any_of(first, first + (now.memory.is_dry_run() ? 0 : held_),
+                  [&](std::int64_t of) { return static_cast<double>(of) > limit; });
+  if (is_busy) return;
+  for (buffer* each : {&kept.gates, &kept.gated, &kept.expert.output}) each->keep();
 }
 
 // Chooses the experts of this rank's tokens.

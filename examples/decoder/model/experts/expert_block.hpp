@@ -49,6 +49,7 @@ class expert_block {
 
  private:
   void route(const pass& now, layer_activations& kept) const;
+  void keep_if_light(const pass& now, layer_activations& kept) const;
   std::int64_t first_of(const pass& now) const;
   std::int64_t leave_out_padding(const pass& now, const expert_activations& e) const;
   void record_or_replay(const pass& now, const expert_activations& e) const;

@@ -131,7 +131,7 @@ TEST_CASE("what cannot be recomputed is refused") {
   };
   CHECK_THAT(memory(R"("recompute": "everything")"),
              Equals(R"(c.json:1:26: recompute = "everything" must be none, full, block, uniform, )"
-                    R"(selective, activation, norm, mlp or adaptive)"));
+                    R"(selective, activation, norm, mlp, experts, dispatch or adaptive)"));
   CHECK_THAT(memory(R"("recompute": "block", "recompute_layers": -1)"),
              Contains("recompute_layers must be from 0 to 1024, not -1"));
   CHECK_THAT(memory(R"("recompute": "block", "recompute_layers": 5)"),
@@ -145,7 +145,8 @@ TEST_CASE("what cannot be recomputed is refused") {
           "accepted");
   CHECK_THAT(memory(R"("recompute": "uniform", "recompute_layers": 2,
                        "recompute_layers_per_rank": true)"),
-             Contains("is of block, activation, norm and mlp, not with recompute = \"uniform\""));
+             Contains("is of block, activation, norm, mlp, experts and dispatch, not with "
+                      "recompute = \"uniform\""));
   CHECK_THAT(memory(R"("recompute": "mlp", "recompute_layers_per_rank": true)"),
              Contains("is of a number of layers, not with recompute_layers = 0"));
   CHECK_THAT(memory(R"("recompute": "adaptive")"),

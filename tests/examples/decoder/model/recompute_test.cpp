@@ -47,6 +47,56 @@ TEST_CASE("losses and weights have the same bits whatever is made again, and les
   }
 }
 
+TEST_CASE(
+    "what experts compute, and their rows, are recomputed with the same bits and less is kept") {
+  for (const char* dtype : {"bf16", "f32"}) {
+    settings s = small_settings(dtype);
+    s.model.experts = 8, s.model.expert_inner = 128;
+    const trained usual = train(s);
+    const auto with = [&](const char* kind, std::int64_t layers, double load) {
+      INFO(kind << " of " << layers << " layers in " << dtype);
+      settings other = s;
+      other.memory.recompute = kind;
+      other.memory.recompute_layers = layers;
+      other.memory.recompute_load = load;
+      trained made = train(other);
+      CHECK(made.losses == usual.losses);
+      CHECK((made.state == usual.state));
+      // With a load the prediction is that of a rank that keeps all.
+      const double kept = load == 0 ? made.peak : usual.peak;
+      CHECK(kept == Approx(made.predicted).epsilon(0.02));
+      CHECK(made.recomputed.restores == made.recomputed.releases);
+      CHECK(made.recomputed.regions == 0);
+      return made;
+    };
+    const std::uint64_t passes = 3 * 2;  // steps, micro-batches
+    const trained whole = with("mlp", 0, 0), computed = with("experts", 0, 0),
+                  dispatched = with("dispatch", 0, 0), some = with("dispatch", 2, 0);
+    CHECK(whole.recomputed.restores == passes * 5 * 5);
+    CHECK(computed.recomputed.restores == passes * 5 * 3);
+    CHECK(dispatched.recomputed.restores == passes * 5 * 4);
+    CHECK(some.recomputed.restores == passes * 2 * 4);
+    const auto saved = [&](const trained& by) {
+      return static_cast<double>(usual.activations) - static_cast<double>(by.activations);
+    };
+    CHECK(saved(computed) >= 0.7 * saved(whole));
+    CHECK(saved(dispatched) >= 0.9 * saved(whole));
+    CHECK(saved(some) < 0.5 * saved(whole));
+    CHECK(computed.stored == 0);
+    // Inputs of all layers but the last wait elsewhere; those of layers that keep theirs do not.
+    const double input = 48 * 3 * 64 * (*dtype == 'b' ? 2 : 4);
+    CHECK(dispatched.stored == passes * 4 * input);
+    CHECK(some.stored == passes * 2 * input);
+    CHECK(with("experts", 0, 100).recomputed.restores == 0);
+    CHECK(with("experts", 0, 1e-3).recomputed.restores == passes * 5 * 3);
+  }
+}
+
+TEST_CASE("a rank recomputes above a multiple of the mean load") {
+  CHECK(recompute_limit(4096, 8 * 2, 2, 64, 2) == 4096);
+  CHECK(recompute_limit(100, 1, 2, 8, 1.5) == 37.5);
+}
+
 TEST_CASE("a feed-forward block is recomputed beside what is swapped, and less stays") {
   settings s = small_settings("bf16");
   const trained usual = train(s);

@@ -180,6 +180,72 @@ TEST_CASE("a recording that is not this model's, or damaged, is refused with its
   CHECK(refusal(s) == path + ": layer.3: token 799 chooses expert 4, expected 0 to 3");
 }
 
+namespace {
+
+// The most rows of an expert of a rank, by layer and micro-batch, as a recording has them.
+std::vector<std::int64_t> most_rows(const settings& s, const std::string& recorded, int rank) {
+  const decoder::safetensors_reader file(recorded);
+  const std::int64_t tokens = s.data.sequence * s.data.batch, k = s.model.experts_per_token,
+                     own = s.model.experts / s.parallel.ep;
+  std::vector<std::int64_t> all;
+  for (std::int64_t layer = 0; layer < s.model.layers; ++layer) {
+    std::vector<std::int32_t> choices(static_cast<std::size_t>(s.data.step_tokens() * k));
+    file.read({"layer." + std::to_string(layer),
+               decoder::element::i32,
+               {s.data.step_tokens(), k},
+               reinterpret_cast<std::byte*>(choices.data())});
+    for (std::int64_t batch = 0; batch < s.data.accumulation; ++batch) {
+      const auto first = choices.begin() + batch * tokens * k, last = first + tokens * k;
+      std::int64_t most = 0;
+      for (std::int64_t e = rank * own; e < (rank + 1) * own; ++e)
+        most = std::max<std::int64_t>(most, std::count(first, last, static_cast<std::int32_t>(e)));
+      all.push_back(most);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("only ranks with a busy expert recompute what experts compute") {
+  const temporary folder;
+  std::filesystem::create_directory(folder / "one");
+  settings s = small_experts();
+  s.parallel.ep = 2, s.run.ranks = 2;
+  s.run.routing_record = folder / "one";
+  const outcome usual = train_for(1, s);
+  const std::string recorded = decoder::step_choices::file_of(folder / "one", 1);
+  s.run.routing_record.clear(), s.run.routing_replay = folder / "one";
+  s.memory.recompute = "experts";
+  const double mean = static_cast<double>(s.data.sequence * s.data.batch) * 3 / 4;
+  std::vector<std::int64_t> both = most_rows(s, recorded, 0);
+  const std::vector<std::int64_t> other = most_rows(s, recorded, 1);
+  both.insert(both.end(), other.begin(), other.end());
+  std::sort(both.begin(), both.end());
+  const double limit = static_cast<double>(both[both.size() / 2]);  // half of all pass
+  s.memory.recompute_load = limit / mean;
+  std::vector<std::uint64_t> restores(2);
+  outcome made;
+  s.schedule.steps = 1;
+  on_trainers(s, [&](decoder::member& rank, decoder::trainer& one) {
+    one.start();
+    const std::uint64_t before = rank.memory().recomputed().restores;
+    take_steps(rank, one, 1, made);
+    restores[static_cast<std::size_t>(rank.rank())] = rank.memory().recomputed().restores - before;
+  });
+  CHECK(made.losses == usual.losses);
+  CHECK(made.norms == usual.norms);
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::vector<std::int64_t> own = most_rows(s, recorded, rank);
+    const auto busy = std::count_if(own.begin(), own.end(), [&](std::int64_t most) {
+      return static_cast<double>(most) > decoder::recompute_limit(100, 2, 3, 4, limit / mean);
+    });
+    CHECK(busy > 0);
+    CHECK(busy < static_cast<std::int64_t>(own.size()));
+    CHECK(restores[static_cast<std::size_t>(rank)] == 3 * static_cast<std::uint64_t>(busy));
+  }
+}
+
 TEST_CASE("experts on ranks have the same bits each time, with any threads and recompute") {
   settings s = small_experts();
   s.parallel.ep = 2, s.run.ranks = 4;
@@ -188,7 +254,8 @@ TEST_CASE("experts on ranks have the same bits each time, with any threads and r
   CHECK(train_for(3, s) == first);
   s.run.threads = 2;
   CHECK(train_for(3, s) == first);
-  for (const char* kind : {"full", "block", "uniform", "selective", "activation", "norm", "mlp"}) {
+  for (const char* kind : {"full", "block", "uniform", "selective", "activation", "norm", "mlp",
+                           "experts", "dispatch"}) {
     INFO(kind);
     s.memory.recompute = kind;
     CHECK(train_for(3, s) == first);
