@@ -27,9 +27,10 @@ struct share {
   double parameters, updated;  // updated: with a sharded optimizer its part
   double rows, tokens;         // of a micro-batch: of the residual stream, between matrices
   double heads, kv_heads, inner, vocab, hidden;
+  double own_rows, held;  // of a model with experts: rows that it routes, and its experts
   double layers;
-  bool begins, ends;  // whether it has the embedding, and the head
-  double held;        // micro-batches at a time
+  bool begins, ends;     // whether it has the embedding, and the head
+  double micro_batches;  // held at a time
 };
 
 double part(std::int64_t all, std::int64_t index, std::int64_t of) {
@@ -62,23 +63,46 @@ share share_of(const settings& s, int rank) {
   const std::int64_t stage = rank / (r.ranks / p.pp);
   one.layers = size(m.layers / p.pp);
   one.begins = stage == 0, one.ends = stage + 1 == p.pp;
-  one.held = size(p.pp - stage);
+  one.micro_batches = size(p.pp - stage);
+  if (m.has_experts()) one.inner = 0, one.held = size(m.experts / p.ep);
   const double hidden = one.hidden, width = size(m.head_dim());
   const double layer = hidden * (2 * one.heads * width + 3 * one.inner + 2);
   const double keys = hidden * 2 * one.kv_heads * width;
   const double table = hidden * one.vocab;
   const bool has_one_table = m.tied && p.pp == 1;
-  one.parameters = one.layers * layer + layers_with_keys(m) / size(p.pp) * keys +
-                   (one.begins ? table : 0) + (one.ends ? hidden + (has_one_table ? 0 : table) : 0);
-  one.updated = one.parameters / (r.zero ? size(copies * p.cp) : 1);
+  const double experts = one.layers * one.held * 3 * size(m.expert_width()) * hidden,
+               routers = one.layers * size(m.experts) * hidden;
+  one.parameters = experts + routers + one.layers * layer +
+                   layers_with_keys(m) / size(p.pp) * keys + (one.begins ? table : 0) +
+                   (one.ends ? hidden + (has_one_table ? 0 : table) : 0);
+  one.updated = one.parameters;
+  // The ranks of a stage that have the same experts share the states of these.
+  if (r.zero)
+    one.updated =
+        (one.parameters - experts) / size(copies * p.cp) + experts / size(r.ranks / p.pp / p.ep);
   const double all = size(d.batch / copies * d.sequence / p.cp);
   one.tokens = all / size(y_ranks);
   one.rows = p.sequence_parallel || p.in_two() ? all / size(x_ranks) : all;
+  one.own_rows = all / size(x_ranks);
   return one;
 }
 
+// The tensors that expert_activations.hpp lists, of all layers of a micro-batch; rows: those of the
+// rank's experts.
+double expert_activations_of(const settings& s, const share& one, double rows) {
+  if (!s.model.has_experts()) return 0;
+  const auto experts = static_cast<double>(s.model.experts),
+             choices = static_cast<double>(s.model.experts_per_token),
+             width = static_cast<double>(s.model.expert_width());
+  const double element = s.model.dtype == "f32" ? 4 : 2;
+  const double numbers_of_choice = s.parallel.ep > 1 ? 2 : 3;  // weight, expert, and place
+  const double router =
+      one.own_rows * (experts * element + numbers_of_choice * choices * 4) + 8 * experts;
+  return one.layers * router + rows * (3 * width + 2 * one.hidden) * element;
+}
+
 // The tensors that activations.hpp lists, at the end of the forward pass.
-double activations_of(const settings& s, const share& one, double kept) {
+double activations_of(const settings& s, const share& one, double kept, double expert_rows) {
   const double element = s.model.dtype == "f32" ? 4 : 2, hidden = one.hidden;
   const double width = static_cast<double>(s.model.head_dim());
   const double stream = 4 * hidden * element + 2 * 4;
@@ -89,8 +113,9 @@ double activations_of(const settings& s, const share& one, double kept) {
   const double head =
       one.ends ? one.rows * (2 * hidden * element + 4) + one.tokens * (one.vocab * element + 4) : 0;
   const double share_of_layers = one.layers / static_cast<double>(s.model.layers);
-  return one.held * (one.layers * layer + kept * element + head +
-                     share_of_layers * layers_with_keys(s.model) * one.tokens * keys);
+  return one.micro_batches *
+         (one.layers * layer + kept * element + head + expert_activations_of(s, one, expert_rows) +
+          share_of_layers * layers_with_keys(s.model) * one.tokens * keys);
 }
 
 // Cosines and sines of this rank's rows, which lie beside the weights.
@@ -103,8 +128,20 @@ double angles_of(const settings& s) {
 struct measured {
   velo_pool_stats pool;
   double activations;
-  double planned;  // what the plans of all layers keep of a micro-batch, in elements
+  double planned;      // what the plans of all layers keep of a micro-batch, in elements
+  double expert_rows;  // of a micro-batch, in all layers
 };
+
+// Rows that tokens gave to a rank's experts; where these are all experts, each token's choices.
+double expert_rows_of(const settings& s, const share& of, decoder::trainer& one) {
+  if (!s.model.has_experts()) return 0;
+  if (s.parallel.ep == 1)
+    return of.layers * of.own_rows * static_cast<double>(s.model.experts_per_token);
+  double rows = 0;
+  for (const decoder::layer_activations& each : one.activations().layers)
+    rows += static_cast<double>(each.expert.rows);
+  return rows;
+}
 
 // Elements that attention of a layer keeps of other ranks, of a row of the sequence and a number of
 // a head, by the formulas of context parallelism: gathered keys and values are exchanged again.
@@ -178,10 +215,15 @@ std::vector<measured> measured_on(const settings& s) {
     const velo_pool_stats now = rank.memory().stats();
     const std::uint64_t* const from = s.parallel.pp == 1 ? now.purpose_live : now.purpose_peak;
     all[static_cast<std::size_t>(rank.rank())] = {
-        now, static_cast<double>(from[VELO_PURPOSE_ACTIVATION]), planned_by(s, rank, one)};
+        now, static_cast<double>(from[VELO_PURPOSE_ACTIVATION]), planned_by(s, rank, one),
+        expert_rows_of(s, share_of(s, rank.rank()), one)};
     return 0;
   });
   return all;
+}
+
+void with_experts(settings& s) {
+  s.model.experts = 4, s.model.experts_per_token = 2, s.model.expert_inner = 250;
 }
 
 struct layout {
@@ -267,6 +309,38 @@ TEST_CASE("each rank has the memory of its part of a model") {
        }},
       {"documents, two stages, tp 2", "f32", 4,
        [](settings& s) { s.data.documents = "lines", s.parallel.pp = s.parallel.tp = 2; }},
+      {"experts", "f32", 1, with_experts},
+      {"experts, two copies that share the optimizer", "bf16", 2,
+       [](settings& s) {
+         with_experts(s);
+         s.run.zero = true;
+       }},
+      {"ep 2 over copies", "f32", 2,
+       [](settings& s) {
+         with_experts(s);
+         s.parallel.ep = 2;
+       }},
+      {"ep 2 in four copies that share the optimizer", "bf16", 4,
+       [](settings& s) {
+         with_experts(s);
+         s.parallel.ep = 2, s.run.zero = true;
+       }},
+      {"ep 2 over tp 2 with all rows", "bf16", 2,
+       [](settings& s) {
+         with_experts(s);
+         s.parallel.tp = s.parallel.ep = 2;
+       }},
+      {"ep 4 over tp 2 with rows cut and cp 2 by ulysses", "f32", 4,
+       [](settings& s) {
+         with_experts(s);
+         s.parallel.tp = s.parallel.cp = 2, s.parallel.ep = 4;
+         s.parallel.sequence_parallel = true, s.parallel.cp_algorithm = "ulysses";
+       }},
+      {"experts, two stages, tp 2 with rows cut", "bf16", 4,
+       [](settings& s) {
+         with_experts(s);
+         s.parallel.pp = s.parallel.tp = 2, s.parallel.sequence_parallel = true;
+       }},
   };
   for (const layout& each : layouts) {
     settings s = some_model(each.dtype);
@@ -288,7 +362,8 @@ TEST_CASE("each rank has the memory of its part of a model") {
       CHECK(live(VELO_PURPOSE_GRADIENT) == Approx(4 * one.parameters).epsilon(0.02));
       CHECK(live(VELO_PURPOSE_OPTIMIZER) == Approx((narrow ? 12 : 8) * one.updated).epsilon(0.02));
       CHECK(now.planned == kept_by(s, one, rank));
-      CHECK(now.activations == Approx(activations_of(s, one, kept_by(s, one, rank))).epsilon(0.05));
+      CHECK(now.activations ==
+            Approx(activations_of(s, one, kept_by(s, one, rank), now.expert_rows)).epsilon(0.05));
     }
   }
 }
