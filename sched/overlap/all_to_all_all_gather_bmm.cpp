@@ -29,7 +29,7 @@ using problem = expert_problem;
 
 void infer(const args& a, problem& p, ops::output_shapes& outputs) {
   p = problem{};
-  set_groups(a, p, "velo_all_to_all_all_gather_bmm");
+  set_groups(a, p, comm::collective::all_gather, "velo_all_to_all_all_gather_bmm");
   ops::require_rank(*a.x, "x", 3, 3);
   const std::int64_t* x = a.x->shape;
   if (x[0] % p.of.ep != 0)
@@ -186,8 +186,7 @@ void run(const args& a, const problem& inferred, const overlap_kernel& kernel,
          core::execution& on) {
   problem p = inferred;
   const void* x = ops::data<const void>(a.x);
-  later_group tensor(p.tensor, over_tensor(p, comm::collective::all_gather),
-                     p.experts.group != nullptr);
+  later_group tensor(p.tensor, over_tensor(p), p.experts.group != nullptr);
   if (p.experts.group == nullptr) return gather_and_multiply(a, p, kernel.how, tensor, x, on);
   comm::operation what = exchange_of(p);
   what.in = x;
@@ -208,17 +207,6 @@ const char* reject(const args&, const problem& p, const ops::kernel_entry& kerne
   return fits ? nullptr : too_small;
 }
 
-void enter(const args&, problem& p, core::stream& on, const ops::enqueue& put) {
-  enter_both({&p.experts, "args.group_ep", exchange_of(p)},
-             {&p.tensor, "args.group_tp", over_tensor(p, comm::collective::all_gather)}, on, put);
-}
-
-void drop(const problem& p) noexcept {
-  if (p.experts.group != nullptr) p.experts.group->drop(p.experts.ticket, exchange_of(p));
-  if (p.tensor.group != nullptr)
-    p.tensor.group->drop(p.tensor.ticket, over_tensor(p, comm::collective::all_gather));
-}
-
 }  // namespace
 }  // namespace velo::sched
 
@@ -226,7 +214,7 @@ namespace velo::ops {
 
 extern const operator_def all_to_all_all_gather_bmm_operator =
     with_cost<sched::cost_of_experts<sched::args>>(
-        define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
-            sched::overlap_kernel_list));
+        define_waiting<sched::infer, sched::run, sched::reject, sched::enter_experts<sched::args>,
+                       sched::drop_groups>(sched::overlap_kernel_list));
 
 }  // namespace velo::ops

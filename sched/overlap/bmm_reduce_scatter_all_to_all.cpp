@@ -36,7 +36,7 @@ std::int64_t divided(std::int64_t size, std::int64_t ranks, const char* shape_fi
 
 void infer(const args& a, problem& p, ops::output_shapes& outputs) {
   p = problem{};
-  set_groups(a, p, "velo_bmm_reduce_scatter_all_to_all");
+  set_groups(a, p, comm::collective::reduce_scatter, "velo_bmm_reduce_scatter_all_to_all");
   ops::require_rank(*a.x, "x", 3, 3);
   const std::int64_t* x = a.x->shape;
   p.of.local = x[0];
@@ -158,7 +158,7 @@ class scattered_call {
       : a_(a), p_(p), how_(how), on_(on), y_(ops::data<void>(a.y)) {}
 
   void multiply_and_sum(problem& p, later_group& experts) const {
-    comm::operation what = over_tensor(p, comm::collective::reduce_scatter);
+    comm::operation what = over_tensor(p);
     what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on_.isa));
     p.tensor.group->serve(p.tensor.ticket, what, [&](comm::transport& link, core::arena& scratch) {
       void* products = scratch.take(bytes_of_part(p) * static_cast<std::size_t>(p.of.tp));
@@ -213,18 +213,6 @@ const char* reject(const args&, const problem&, const ops::kernel_entry& kernel)
   return is_sliced(kernel) ? "the products of all experts are summed at once" : nullptr;
 }
 
-void enter(const args&, problem& p, core::stream& on, const ops::enqueue& put) {
-  enter_both({&p.experts, "args.group_ep", exchange_of(p)},
-             {&p.tensor, "args.group_tp", over_tensor(p, comm::collective::reduce_scatter)}, on,
-             put);
-}
-
-void drop(const problem& p) noexcept {
-  if (p.experts.group != nullptr) p.experts.group->drop(p.experts.ticket, exchange_of(p));
-  if (p.tensor.group != nullptr)
-    p.tensor.group->drop(p.tensor.ticket, over_tensor(p, comm::collective::reduce_scatter));
-}
-
 }  // namespace
 }  // namespace velo::sched
 
@@ -232,7 +220,7 @@ namespace velo::ops {
 
 extern const operator_def bmm_reduce_scatter_all_to_all_operator =
     with_cost<sched::cost_of_experts<sched::args>>(
-        define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
-            sched::overlap_kernel_list));
+        define_waiting<sched::infer, sched::run, sched::reject, sched::enter_experts<sched::args>,
+                       sched::drop_groups>(sched::overlap_kernel_list));
 
 }  // namespace velo::ops

@@ -66,14 +66,24 @@ comm::operation exchange_of(const expert_problem& p) {
   return what;
 }
 
-comm::operation over_tensor(const expert_problem& p, comm::collective kind) {
-  const bool reduces = comm::traits_of(kind).reduces;
+comm::operation over_tensor(const expert_problem& p) {
+  const bool reduces = comm::traits_of(p.over_tensor).reduces;
   const std::int64_t part = p.of.part_elements(), all = part * p.of.tp;
-  comm::operation what = operation_of(p, kind, reduces ? all : part, p.function);
+  comm::operation what = operation_of(p, p.over_tensor, reduces ? all : part, p.function);
   what.terms.require_same(signature_of(p.of));
   what.set_count(part);
   what.out_count = reduces ? part : all;
   return what;
+}
+
+void enter_groups(expert_problem& p, core::stream& on, const ops::enqueue& put) {
+  enter_both({&p.experts, "args.group_ep", exchange_of(p)},
+             {&p.tensor, "args.group_tp", over_tensor(p)}, on, put);
+}
+
+void drop_groups(const expert_problem& p) noexcept {
+  if (p.experts.group != nullptr) p.experts.group->drop(p.experts.ticket, exchange_of(p));
+  if (p.tensor.group != nullptr) p.tensor.group->drop(p.tensor.ticket, over_tensor(p));
 }
 
 void multiply_experts(ops::gemm_problem* products, std::int64_t count, overlap_kernel::way how,

@@ -33,20 +33,22 @@ struct expert_blocks {
 // A call's two groups, the blocks that it moves, and the product of one expert.
 struct expert_problem : overlap_problem {
   membership experts, tensor;  // ep, tp
+  comm::collective over_tensor;
   expert_blocks of;
   const char* function;
 };
 
 // Reads the groups and the layout; throws ARGUMENT where both are the same group.
 template <class Args>
-void set_groups(const Args& a, expert_problem& p, const char* function) {
+void set_groups(const Args& a, expert_problem& p, comm::collective over_tensor,
+                const char* function) {
   p.experts = membership_in(a.group_ep, "args.group_ep");
   p.tensor = membership_in(a.group_tp, "args.group_tp");
   if (p.experts.group != nullptr && p.experts.group == p.tensor.group)
     core::fail(VELO_ERR_ARGUMENT, "args.group_tp", "another group than group_ep", "the same");
   p.of.ep = p.experts.size(), p.of.tp = p.tensor.size();
   p.of.by_columns = a.shard_type == VELO_EXPERT_SHARD_COLUMNS;
-  p.function = function;
+  p.over_tensor = over_tensor, p.function = function;
 }
 
 // weight: [local, depth, n], or [local, n, depth] transposed. Sets the product of an expert, of
@@ -60,9 +62,16 @@ void require_expert_bias(const velo_tensor* bias, std::int64_t local, std::int64
 std::int64_t product_of_sizes(std::int64_t size, std::int64_t factor, const velo_tensor& of,
                               const char* shape_field);
 
-// The exchange of parts over ep, and an operation over tp; in both, ranks must agree on the blocks.
+// The exchange of parts over ep, and the operation over tp; in both, ranks must agree on the blocks.
 comm::operation exchange_of(const expert_problem& p);
-comm::operation over_tensor(const expert_problem& p, comm::collective kind);
+comm::operation over_tensor(const expert_problem& p);
+// Enters both groups, and drops the call from both.
+void enter_groups(expert_problem& p, core::stream& on, const ops::enqueue& put);
+void drop_groups(const expert_problem& p) noexcept;
+template <class Args>
+void enter_experts(const Args&, expert_problem& p, core::stream& on, const ops::enqueue& put) {
+  enter_groups(p, on, put);
+}
 
 // The products of this rank's experts.
 template <class Args>
