@@ -62,7 +62,7 @@ void require_expert_bias(const velo_tensor* bias, std::int64_t local, std::int64
 std::int64_t product_of_sizes(std::int64_t size, std::int64_t factor, const velo_tensor& of,
                               const char* shape_field);
 
-// The exchange of parts over ep, and the operation over tp; in both, ranks must agree on the blocks.
+// The exchange of parts over ep, and the operation over tp; ranks must agree on the blocks of both.
 comm::operation exchange_of(const expert_problem& p);
 comm::operation over_tensor(const expert_problem& p);
 // Enters both groups, and drops the call from both.

@@ -72,6 +72,12 @@ const std::vector<layout>& expert_layouts() {
          s.parallel.cp = s.parallel.pp = s.parallel.ep = 2, s.parallel.vpp = 2;
          s.parallel.pipeline = "interleaved", s.memory.recompute = "mlp";
        }},
+      {"ep 2, pp 2 by zbh1, rows dispatched again beside swapped attention", 4,
+       [](settings& s) {
+         s.parallel.pp = s.parallel.ep = 2, s.parallel.pipeline = "zbh1";
+         s.memory.recompute = "dispatch", s.memory.swap_activations = "host";
+         s.memory.swap_modules = "self_attention";
+       }},
       {"ep 2, pp 2 by nanopipe, swapped late", 4,
        [](settings& s) {
          s.parallel.pp = s.parallel.ep = 2, s.parallel.vpp = 2;
