@@ -356,6 +356,7 @@ struct layer_gradients {
         dweight_in(f32, shape_of(rank.weight_in)),
         dweight_out(f32, shape_of(rank.weight_out)),
         dbias_in(f32, {shape_of(rank.y)[0], shape_of(rank.y)[2]}),
+        dbias_out(f32, shape_of(rank.bias_out)),
         dh(f32, shape_of(rank.y)),
         dz(f32, shape_of(rank.y)),
         dback(f32, shape_of(rank.gathered)) {}
@@ -370,6 +371,7 @@ struct layer_gradients {
     velo_status done = one.call_in(stream, in, dy, one.weight_out, !of.transposed, nullptr, dh,
                                    &dback, nullptr, VELO_EXPERT_ACTIVATION_NONE);
     if (done == VELO_OK) done = of_weight(of, stream, one.y, dback, dweight_out, nullptr);
+    sum_columns(of);
     if (done == VELO_OK) done = of_activation(stream);
     if (done == VELO_OK)
       done = one.call_out(stream, in, dz, one.weight_in, !of.transposed, nullptr, dx);
@@ -377,9 +379,19 @@ struct layer_gradients {
   }
 
   const expert_rank& one;
-  matrix dx, dweight_in, dweight_out, dbias_in;
+  matrix dx, dweight_in, dweight_out, dbias_in, dbias_out;
 
  private:
+  void sum_columns(const expert_case& of) {
+    const std::int64_t w = of.part_width(), rows = of.ep * of.rows;
+    for (std::int64_t i = 0; i < dbias_out.count(); ++i) {
+      double sum = 0;
+      for (std::int64_t row = 0; row < rows; ++row)
+        sum += dback[(i / w * rows + row) * of.width + one.column(i % w)];
+      // Ranks of tp with rows all have the whole bias, and here each a half of its gradient.
+      dbias_out.set(i, of.by_columns() ? sum : sum / of.tp);
+    }
+  }
   velo_status of_activation(velo_stream stream) const {
     const velo_tensor vdy = dh.view(), vx = one.pre.view(), vdx = dz.view();
     velo_silu_backward_args args = VELO_SILU_BACKWARD_ARGS_INIT;
@@ -454,7 +466,8 @@ TEST_CASE("each experts' product is the other's gradient, as finite differences 
           {&expert_rank::x, &layer_gradients::dx},
           {&expert_rank::weight_in, &layer_gradients::dweight_in},
           {&expert_rank::bias_in, &layer_gradients::dbias_in},
-          {&expert_rank::weight_out, &layer_gradients::dweight_out}};
+          {&expert_rank::weight_out, &layer_gradients::dweight_out},
+          {&expert_rank::bias_out, &layer_gradients::dbias_out}};
       for (const auto& [input, gradient] : each) {
         double predicted = 0, norm = 0;
         std::vector<std::unique_ptr<matrix>> step;
