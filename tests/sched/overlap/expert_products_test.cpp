@@ -468,7 +468,9 @@ TEST_CASE("each experts' product is the other's gradient, as finite differences 
           {&expert_rank::bias_in, &layer_gradients::dbias_in},
           {&expert_rank::weight_out, &layer_gradients::dweight_out},
           {&expert_rank::bias_out, &layer_gradients::dbias_out}};
-      for (const auto& [input, gradient] : each) {
+      for (const auto& pair : each) {
+        const auto input = pair.first;
+        const auto gradient = pair.second;
         double predicted = 0, norm = 0;
         std::vector<std::unique_ptr<matrix>> step;
         for (std::size_t r = 0; r < 4; ++r) {
