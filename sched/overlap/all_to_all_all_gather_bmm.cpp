@@ -77,39 +77,50 @@ void activate(ops::activation_function function, const T* from, T* y, std::int64
   });
 }
 
-// The parts of a call, once they are there, and where its rows go.
+// What a rank does with the parts, once they are there.
 class gathered_call {
  public:
-  gathered_call(const args& a, const problem& p, overlap_kernel::way how, const void* const* parts)
-      : a_(a), p_(p), how_(how), parts_(parts) {}
+  gathered_call(const args& a, const problem& p, overlap_kernel::way how)
+      : a_(a), p_(p), how_(how) {}
 
-  // Inside a turn.
-  void run(core::execution& turn) const {
-    const core::scratch_scope scope(turn.scratch);
-    multiply(gather(turn), turn);
-    finish(turn);
+  // The rows of all experts as one matrix: for the caller, or in scratch. The latter may be missing
+  // where there is no group: then the part is that matrix. relay: set if parts are tensors of its
+  // ranks.
+  const void* gather(const void* const* parts, comm::relay* relay, core::arena* scratch,
+                     core::execution& on) const {
+    const bool lies_so = p_.of.tp == 1 && (p_.of.ep == 1 || p_.of.local == 1);
+    if (lies_so && a_.gathered == nullptr) return parts[0];
+    const auto bytes = static_cast<std::size_t>(p_.of.local * p_.of.expert_bytes());
+    char* const to =
+        a_.gathered != nullptr ? ops::data<char>(a_.gathered) : scratch->take<char>(bytes);
+    in_turn(on, [&](core::execution& turn) {
+      if (relay == nullptr) return copy_rows(parts, to, turn);
+      const comm::relay::tensor_access access(*relay);
+      copy_rows(parts, to, turn);
+    });
+    return to;
+  }
+
+  void multiply(const void* rows, core::execution& on) const {
+    in_turn(on, [&](core::execution& turn) {
+      const core::scratch_scope scope(turn.scratch);
+      multiply_rows(rows, turn);
+      finish(turn);
+    });
   }
 
  private:
-  // The rows of all experts as one matrix: for the caller, or in scratch.
-  const void* gather(core::execution& turn) const {
-    const bool lies_so = p_.of.tp == 1 && (p_.of.ep == 1 || p_.of.local == 1);
-    if (lies_so && a_.gathered == nullptr) return parts_[0];
-    char* const to =
-        a_.gathered != nullptr
-            ? ops::data<char>(a_.gathered)
-            : turn.scratch.take<char>(static_cast<std::size_t>(p_.of.local * p_.of.expert_bytes()));
+  void copy_rows(const void* const* parts, char* to, core::execution& turn) const {
     const std::int64_t row = p_.of.expert_width() * p_.of.element;
     each_row(
         p_.of, p_.of.expert_rows(), row,
         [&](std::int64_t e, std::int64_t first, std::int64_t count) {
-          gather_rows(p_.of, parts_, e, first, count, to + e * p_.of.expert_bytes() + first * row);
+          gather_rows(p_.of, parts, e, first, count, to + e * p_.of.expert_bytes() + first * row);
         },
         turn);
-    return to;
   }
 
-  void multiply(const void* rows, core::execution& turn) const {
+  void multiply_rows(const void* rows, core::execution& turn) const {
     const auto count = static_cast<std::size_t>(p_.of.local);
     auto* products = turn.scratch.take<ops::gemm_problem>(count);
     const float* bias = a_.bias != nullptr ? ops::widened(*a_.bias, turn) : nullptr;
@@ -144,41 +155,42 @@ class gathered_call {
   const args& a_;
   const problem& p_;
   const overlap_kernel::way how_;
-  const void* const* parts_;
 };
 
 std::int64_t part_bytes(const problem& p) {
   return p.of.part_elements() * p.of.element;
 }
 
-// Multiplies rows of the parts of all ranks of tp, of which `part` is this one's.
+// Reads the parts of all ranks of tp in place. Peers may go on when the rows are copied.
+const void* gather_posted(const gathered_call& call, const problem& p, comm::operation& what,
+                          comm::transport& link, core::arena& scratch, core::execution& on) {
+  mark(what, 1);  // differs from a plain gather
+  const auto relay = link.begin_relay(what, on);
+  const row_parts parts(p.of.tp, static_cast<int>(p.of.tp));
+  posted_rows posted(what, *relay, on, p.tensor.rank(), parts, part_bytes(p));
+  const void* rows = call.gather(posted.rows().matrices, relay.get(), &scratch, on);
+  posted.end();
+  return rows;
+}
+
+// Multiplies rows of the parts of all ranks of tp, of which `part` is this one's. scratch: that of
+// ep's group, or nullptr.
 void gather_and_multiply(const args& a, const problem& p, overlap_kernel::way how,
-                         later_group& tensor, const void* part, core::execution& on) {
-  const auto multiply = [&](const void* const* parts, comm::relay* relay) {
-    in_turn(on, [&](core::execution& turn) {
-      if (relay == nullptr) return gathered_call(a, p, how, parts).run(turn);
-      const comm::relay::tensor_access access(*relay);
-      gathered_call(a, p, how, parts).run(turn);
-    });
-  };
-  if (tensor.is_missing()) return multiply(&part, nullptr);
+                         later_group& tensor, const void* part, core::arena* scratch,
+                         core::execution& on) {
+  const gathered_call call(a, p, how);
+  if (tensor.is_missing()) return call.multiply(call.gather(&part, nullptr, scratch, on), on);
   comm::operation& what = tensor.what();
   what.in = part;
-  tensor.serve([&](comm::transport& link, core::arena& scratch) {
-    if (how == overlap_kernel::way::sliced) {
-      mark(what, 1);  // differs from a plain gather
-      const auto relay = link.begin_relay(what, on);
-      const row_parts parts(p.of.tp, static_cast<int>(p.of.tp));
-      posted_rows posted(what, *relay, on, p.tensor.rank(), parts, part_bytes(p));
-      multiply(posted.rows().matrices, relay.get());
-      return posted.end();
-    }
-    what.out = scratch.take(static_cast<std::size_t>(part_bytes(p) * p.of.tp));
+  tensor.serve([&](comm::transport& link, core::arena& own) {
+    if (how == overlap_kernel::way::sliced)
+      return call.multiply(gather_posted(call, p, what, link, own, on), on);
+    what.out = own.take(static_cast<std::size_t>(part_bytes(p) * p.of.tp));
     link.run(what, on);
-    auto* parts = scratch.take<const void*>(static_cast<std::size_t>(p.of.tp));
+    auto* parts = own.take<const void*>(static_cast<std::size_t>(p.of.tp));
     for (std::int64_t t = 0; t < p.of.tp; ++t)
       parts[t] = static_cast<const char*>(what.out) + t * part_bytes(p);
-    multiply(parts, nullptr);
+    call.multiply(call.gather(parts, nullptr, &own, on), on);
   });
 }
 
@@ -187,13 +199,14 @@ void run(const args& a, const problem& inferred, const overlap_kernel& kernel,
   problem p = inferred;
   const void* x = ops::data<const void>(a.x);
   later_group tensor(p.tensor, over_tensor(p), p.experts.group != nullptr);
-  if (p.experts.group == nullptr) return gather_and_multiply(a, p, kernel.how, tensor, x, on);
+  if (p.experts.group == nullptr)
+    return gather_and_multiply(a, p, kernel.how, tensor, x, nullptr, on);
   comm::operation what = exchange_of(p);
   what.in = x;
   p.experts.group->serve(p.experts.ticket, what, [&](comm::transport& link, core::arena& scratch) {
     what.out = scratch.take(static_cast<std::size_t>(part_bytes(p)));
     link.run(what, on);
-    gather_and_multiply(a, p, kernel.how, tensor, what.out, on);
+    gather_and_multiply(a, p, kernel.how, tensor, what.out, &scratch, on);
   });
 }
 
