@@ -1,6 +1,7 @@
-// Over MPI: operators next to collectives, in one dimension and in two, and of quantized products,
-// have the bits of the calls apart, and quantized weights the sums of double.
+// Over MPI: operators next to collectives, in one dimension and in two, of experts and of quantized
+// products, have the bits of the calls apart, and quantized weights the sums of double.
 #include "comm/mpi/ranks.hpp"
+#include "tests/sched/overlap/expert_apart.hpp"
 #include "tests/sched/overlap/overlap_apart.hpp"
 #include "tests/sched/overlap/quantized_calls.hpp"
 
@@ -87,6 +88,23 @@ TEST_CASE("quantized products have the bits of the calls apart", "[operators]") 
       const quantized::integer_call one(form, 40, all.me.rank);
       REQUIRE(one.run(all.me) == VELO_OK);
       CHECK(one.has_bits_of_calls_apart());
+    }
+  }
+}
+
+TEST_CASE("experts' products have the bits of the calls apart", "[operators]") {
+  const joined all;
+  for (int ep = 1; ep <= all.me.size; ep *= 2) {
+    expert_case layout;
+    layout.ep = ep, layout.tp = all.me.size / ep;
+    grid_groups in;
+    REQUIRE(in.make(layout, all.me) == VELO_OK);
+    for (const char* level : {"0", "1", "2"}) {
+      REQUIRE(velo_config_set(all.me.context, "level", level) == VELO_OK);
+      for (const expert_case& of : forms_of(layout.ep, layout.tp, false)) {
+        INFO("level " << level << ", " << text_of(of));
+        CHECK(different_results(of, all.me, in) == 0);
+      }
     }
   }
 }
