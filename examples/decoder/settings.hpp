@@ -32,13 +32,19 @@ struct model_settings {
   std::string router = "softmax";  // the scores by which experts are chosen and weighted
   bool router_normalize = true;    // the weights of a token's experts sum to 1
   double balance_loss = 0.01;      // coefficient of each layer's balance loss
-  bool tied = false;               // the head uses the embedding's weights
+  // An expert takes this much times the mean of the choices in training; 0: no choice is dropped.
+  double capacity_factor = 0;
+  std::string capacity_drop = "probability";  // which choices it keeps; or "position"
+  bool capacity_pad = false;                  // it gets exactly as many rows
+  bool capacity_by_rank = false;              // each rank has a capacity for its own tokens
+  bool tied = false;                          // the head uses the embedding's weights
   double rope_theta = 10000;
   double norm_epsilon = 1e-5;
   std::string dtype = "bf16";  // of weights and activations
 
   std::int64_t head_dim() const { return hidden / heads; }
   bool has_experts() const { return experts > 0; }
+  bool has_capacity() const { return capacity_factor > 0; }
   std::int64_t expert_width() const { return expert_inner > 0 ? expert_inner : inner; }
   // How many of `ranks` that cut the heads have the same head of keys and values.
   std::int64_t ranks_of_key(std::int64_t ranks) const {
@@ -122,12 +128,13 @@ struct parallel_settings {
   std::int64_t cp_kv_interval = 0;   // layers without that cache between two with it
   bool cp_kv_gather = false;         // ranks that exchange heads get all heads of keys
   std::int64_t ep = 1;  // ranks that a layer's experts are dealt out to, of tp * cp * copies
-  std::int64_t pp = 1;  // ranks that the layers are dealt out to
-  std::string pipeline = "1f1b";     // the kind of schedule
-  std::string stage_layers;          // layers of each stage, "0,1,1,3"; empty: evenly
-  std::string noop_layers;           // places of this division that hold no layer: "0,7"
-  std::int64_t vpp = 0;              // stages of a rank; 0: as the kind has it
-  std::int64_t sequence_splits = 1;  // parts of a window, whose passes seq1f1b orders apart
+  std::string dispatcher = "all_to_all";  // the way of rows to them
+  std::int64_t pp = 1;                    // ranks that the layers are dealt out to
+  std::string pipeline = "1f1b";          // the kind of schedule
+  std::string stage_layers;               // layers of each stage, "0,1,1,3"; empty: evenly
+  std::string noop_layers;                // places of this division that hold no layer: "0,7"
+  std::int64_t vpp = 0;                   // stages of a rank; 0: as the kind has it
+  std::int64_t sequence_splits = 1;       // parts of a window, whose passes seq1f1b orders apart
   std::string timeline;
   bool in_advance = false;       // ripipe recomputes all activations
   bool dw_detach = true;         // dualpipe and dualpipev have I and W apart at the end

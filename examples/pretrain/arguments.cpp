@@ -94,9 +94,16 @@ void take_llama(const std::string& path, arguments& into, configuration& saved) 
 }
 
 // Refuses settings that are not those of what is loaded. Weights of a folder of transformers are
-// read as either dtype. The coefficient of the balance loss is a new run's own.
+// read as either dtype. The coefficient of the balance loss and the capacity of experts are a new
+// run's own.
 void require_saved(const arguments& with, configuration& saved) {
-  if (!with.resume) saved.values.model.balance_loss = with.config.values.model.balance_loss;
+  const model_settings& own = with.config.values.model;
+  if (!with.resume) {
+    model_settings& m = saved.values.model;
+    m.balance_loss = own.balance_loss, m.capacity_factor = own.capacity_factor;
+    m.capacity_drop = own.capacity_drop, m.capacity_pad = own.capacity_pad;
+    m.capacity_by_rank = own.capacity_by_rank;
+  }
   if (with.llama) {
     saved.values.model.dtype = with.config.values.model.dtype;
     with.config.require_same(saved, "model", with.llama->config_name());

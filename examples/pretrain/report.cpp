@@ -62,7 +62,9 @@ void say_ranks(console& to, const settings& values, const member& rank) {
   if (p.cp > 1)
     to.say("       windows cut over %lld ranks: %s", static_cast<long long>(p.cp),
            p.cp_algorithm.c_str());
-  if (p.ep > 1) to.say("       experts dealt out to %lld ranks", static_cast<long long>(p.ep));
+  if (p.ep > 1)
+    to.say("       experts dealt out to %lld ranks: %s", static_cast<long long>(p.ep),
+           p.dispatcher.c_str());
   if (p.pp > 1) to.say("       layers cut over %d ranks: %s", rank.stages(), p.pipeline.c_str());
   if (p.sequence_splits > 1)
     to.say("       windows cut into %lld splits", static_cast<long long>(p.sequence_splits));
@@ -124,6 +126,10 @@ void introduce(console& to, const settings& values, const corpus& text, const tr
     to.say("       %lld expert%s, %lld for each token", static_cast<long long>(m.experts),
            plural(static_cast<std::size_t>(m.experts)),
            static_cast<long long>(m.experts_per_token));
+  if (m.has_capacity())
+    to.say("       %.15g times the mean of their choices, %s kept%s", m.capacity_factor,
+           m.capacity_drop == "position" ? "the first" : "the most probable",
+           m.capacity_by_rank ? " by each rank" : "");
   to.say("       %lld query heads, %lld for keys and values, %s head",
          static_cast<long long>(m.heads), static_cast<long long>(m.kv_heads),
          m.tied ? "tied" : "untied");

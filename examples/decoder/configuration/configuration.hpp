@@ -85,6 +85,7 @@ class configuration {
   };
 
   void add_model();
+  void add_capacity();
   void add_data();
   void add_training();
   void add_memory();
@@ -117,6 +118,7 @@ class configuration {
   void check_experts() const;
   void check_expert_layout() const;
   void check_expert_ranks() const;
+  void check_capacity() const;
   void require_expert_fit(std::int64_t ranks) const;
   void check_stages() const;
   void check_sequence_splits() const;

@@ -125,6 +125,10 @@ std::vector<const char*> context_settings() {
           "cp_kv_cache",  "cp_kv_interval", "cp_kv_gather"};
 }
 
+std::vector<const char*> capacity_settings() {
+  return {"capacity_drop", "capacity_pad", "capacity_by_rank"};
+}
+
 std::vector<const char*> stage_settings() {
   return {"pipeline", "stage_layers", "noop_layers", "vpp",           "sequence_splits",
           "timeline", "in_advance",   "dw_detach",   "nanopipe_swap", "post_validation"};
@@ -178,6 +182,8 @@ void configuration::drop_parts() {
           "recompute_communication_level"});
   if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1)) drop(context_settings());
   if (is_one("pp")) drop(stage_settings());
+  if (is_one("ep")) drop({"dispatcher"});
+  if (is_flag("capacity_factor") && !values.model.has_capacity()) drop(capacity_settings());
   if (is_flag("pipeline")) {
     drop(settings_of_other_kinds(values.parallel.pipeline));
     if (values.parallel.vpp != 0 && !takes_chunks(values)) drop({"vpp"});

@@ -2,17 +2,19 @@
 #include <string>
 
 #include "examples/decoder/configuration/configuration.hpp"
+#include "examples/decoder/parallel/expert_parallel.hpp"
 
 namespace decoder {
 
 void configuration::check_experts() const {
   const auto& m = values.model;
   if (!m.has_experts()) {
-    for (const char* name :
-         {"experts_per_token", "expert_inner", "router", "router_normalize", "balance_loss", "ep"})
+    for (const char* name : {"experts_per_token", "expert_inner", "router", "router_normalize",
+                             "balance_loss", "capacity_factor", "ep", "dispatcher"})
       require_unset(name, "is of a model with experts, not with", "experts");
     for (const char* name : {"routing_record", "routing_replay"})
       require_unset(name, "is of a model with experts, not with", "experts");
+    check_capacity();
     return;
   }
   constexpr std::int64_t most = 1 << 20;  // of all layers
@@ -29,8 +31,23 @@ void configuration::check_experts() const {
   if (!values.run.routing_record.empty() && !values.run.routing_replay.empty())
     refuse("routing_record", "would record the choices that are replayed, so not with",
            "routing_replay");
+  check_capacity();
   check_expert_layout();
   check_expert_ranks();
+}
+
+// Choices are dropped, or rows added, so the number of an expert's rows differs from the choices.
+void configuration::check_capacity() const {
+  const auto& m = values.model;
+  if (!m.has_capacity())
+    for (const char* name : {"capacity_drop", "capacity_pad", "capacity_by_rank"})
+      require_unset(name, "is of experts with a capacity, not with", "capacity_factor");
+  if (m.capacity_drop != "probability" && m.capacity_drop != "position")
+    refuse("capacity_drop", "must be probability or position");
+  const char* const why = "is of ranks with a row for each choice, not with";
+  if (m.has_capacity() && values.memory.plan) refuse("plan", why, "capacity_factor");
+  if (m.has_capacity() && values.memory.memory_budget != 0)
+    refuse("memory_budget", why, "capacity_factor");
 }
 
 void configuration::check_expert_layout() const {
@@ -49,7 +66,12 @@ void configuration::check_expert_layout() const {
 // Experts on several ranks: the number of a rank's rows differs from step to step.
 void configuration::check_expert_ranks() const {
   const auto& p = values.parallel;
-  if (p.ep == 1) return;
+  if (!dispatcher_kind(p.dispatcher))
+    refuse("dispatcher", ("must be " + dispatcher_names()).c_str());
+  if (p.ep == 1) {
+    require_unset("dispatcher", "is of experts that are dealt out to ranks, not with", "ep");
+    return;
+  }
   if (values.model.experts % p.ep != 0) refuse("ep", "must be a divisor of", "experts");
   const char* const why = "is of ranks with as many rows in each step, not with";
   if (values.memory.plan) refuse("plan", why, "ep");

@@ -63,12 +63,29 @@ void configuration::add_model() {
       "coefficient of the balance loss of each layer, E sum of f p over its E experts: f is an "
       "expert's share of the choices of a micro-batch, p the mean of its scores",
       0, 1e3);
+  add_capacity();
   add("model", "vocab", &m.vocab, "symbols: 256 bytes, 3 specials, padding",
       static_cast<double>(vocabulary_size), 1048576);
   add("model", "tied", &m.tied, "true: the head uses the embedding's weights");
   add("model", "rope_theta", &m.rope_theta, "base of the rotary embedding's wavelengths", 1, 1e12);
   add("model", "norm_epsilon", &m.norm_epsilon, "added to the mean square in rms_norm", 0, 1);
   add("model", "dtype", &m.dtype, "of weights and activations: bf16 (with f32 masters) or f32");
+}
+
+void configuration::add_capacity() {
+  auto& m = values.model;
+  add("model", "capacity_factor", &m.capacity_factor,
+      "in training an expert takes no more choices of a micro-batch than this much times the mean "
+      "of an expert, and others are dropped; 0: none is dropped",
+      0, 1e6);
+  add("model", "capacity_drop", &m.capacity_drop,
+      "which choices an expert keeps: probability (those of the largest weights, of equal ones the "
+      "first), position (the first tokens)");
+  add("model", "capacity_pad", &m.capacity_pad,
+      "true: an expert gets exactly as many rows as its capacity, zeros among them");
+  add("model", "capacity_by_rank", &m.capacity_by_rank,
+      "true: each rank has a capacity for its own tokens, as in Megatron-LM and DeepSpeed; false: "
+      "for those of all ranks, so that the same choices are dropped in any layout");
 }
 
 void configuration::add_data() {
@@ -198,6 +215,11 @@ void configuration::add_parallel() {
       "ranks "
       "that share a stage, tp and cp and copies together",
       1, 1024);
+  add("parallel", "dispatcher", &p.dispatcher,
+      "how rows go to these where ranks do not share memory: all_to_all (one for each choice), "
+      "all_gather (all rows to all ranks), all_to_all_sequence (as all_to_all, of tensor ranks "
+      "that "
+      "share rows); the same bits");
   add("parallel", "pp", &p.pp,
       "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
       "copies of these",

@@ -77,7 +77,8 @@ struct pass {
   const sequence_split* split;           // nullptr: whole sequences
   const std::int32_t* inputs = nullptr;  // symbols of all tokens
   step_choices* choices = nullptr;       // nullptr: neither recorded nor replayed
-  std::int64_t first_token = 0;          // of the micro-batch, in the step
+  std::int64_t first_token = 0;          // of this rank's windows, in the step
+  bool limits = false;                   // experts drop choices beyond their capacity
   double scale = 1;                      // of the micro-batch's gradient, in a backward pass
 
   const sequence_share& share() const {
@@ -234,10 +235,11 @@ class activations {
   // Where sequences are split: the rows of this object, and by layer what the splits share.
   const sequence_split* split = nullptr;
   std::vector<sequence_keys>* keys = nullptr;
-  // The choices of experts where they are recorded or replayed, else nullptr; and the number of the
-  // micro-batch's first token in the step.
+  // The choices of experts where they are recorded or replayed, else nullptr; the number of the
+  // first token in the step; and whether experts drop choices beyond their capacity.
   step_choices* choices = nullptr;
   std::int64_t first_token = 0;
+  bool limits = false;
   // The targets that a mean is over, of all ranks; 0: those of the sequences, as one operator
   // counts them or, where ranks share them, all.
   double counted = 0;

@@ -207,7 +207,7 @@ model_parallel::model_parallel(const member& rank, const settings& values,
              values.memory.distribute_saved),
       hidden(rank.tensor_ranks_y()),
       context(rank, values, widths),
-      experts(rank),
+      experts(rank, values),
       key_ranks(rank.key_ranks().group ? &rank.key_ranks().group : nullptr),
       tied_ends(rank.tied_ends().group ? &rank.tied_ends().group : nullptr) {}
 

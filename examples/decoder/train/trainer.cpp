@@ -232,6 +232,7 @@ void trainer::refresh(const data_parallel* gathered) {
 void trainer::write_batch(std::int64_t micro_batch, class activations& into) {
   const std::int64_t first = micro_batch * values_.data.batch + rank_.copy() * windows_here();
   into.choices = choices_.get();
+  into.limits = values_.model.has_capacity();
   into.first_token = first * values_.data.sequence - steps_done_ * values_.data.step_tokens();
   writer_.begin();
   for (std::int64_t i = 0; i < windows_here(); ++i) writer_.add(windows_.at(first + i));
@@ -380,6 +381,7 @@ void trainer::give(const std::vector<named_tensor>& all) {
 std::int64_t trainer::write_windows(const window* all, std::int64_t count,
                                     class activations& into) {
   into.choices = nullptr;
+  into.limits = false;
   writer_.begin();
   for (std::int64_t i = 0; i < count; ++i) writer_.add(all[i]);
   if (count == 0 && !parallel_->experts.is_alone()) {

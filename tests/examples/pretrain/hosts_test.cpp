@@ -68,3 +68,19 @@ TEST_CASE("over two hosts ranks that share a model have the losses of one host")
     }
   }
 }
+
+TEST_CASE("over two hosts each dispatcher has the same bits, with and without a capacity") {
+  if (!has_mpirun()) {
+    WARN("not tested: no mpirun");
+    return;
+  }
+  const words experts = {"--experts", "8", "--expert_inner", "24", "--ep", "4"};
+  for (const char* hosts : {"0011", "0001"})
+    for (const char* kind : {"all_gather", "all_to_all_sequence"})
+      for (const char* factor : {"0", "0.8"}) {
+        words all = experts;
+        all.insert(all.end(), {"--capacity_factor", factor});
+        if (*kind == 'a' && factor[1] != 0) all.insert(all.end(), {"--capacity_pad", "true"});
+        require_alike(hosts, all, {"--dispatcher", "all_to_all"}, {"--dispatcher", kind});
+      }
+}

@@ -18,7 +18,7 @@ struct expert_activations {
   buffer choices;  // i32, as weights
   buffer counts;   // i64 [experts], this rank's choices by expert
   buffer places;   // i32, as weights: the row of each choice; of a rank that has all experts
-  buffer held;     // i64 [experts of this rank], their rows; where experts are dealt out
+  buffer held;     // i64 [experts of this rank], their rows; of a dispatcher
   buffer input;    // [expert rows, hidden]
   buffer output;   // [expert rows, hidden]
   // For weight gradients that are deferred; `gates` has the gradient of the products before it.
@@ -26,7 +26,9 @@ struct expert_activations {
   std::int64_t rows = 0;  // at this rank's experts
   // Above this multiple of the mean load a rank recomputes what its experts compute; 0: always.
   double recompute_load = 0;
-  velo::routing routing;  // where experts are dealt out; set until the backward pass is done
+  // Whether a dispatcher moves rows, of experts that are dealt out or drop choices.
+  bool dispatched = false;
+  velo::routing routing;  // of that dispatcher; set until the backward pass is done
 };
 
 }  // namespace decoder

@@ -12,17 +12,6 @@
 #include "examples/decoder/model/recompute.hpp"
 
 namespace decoder {
-namespace {
-
-velo::dispatcher make_dispatcher(const model_settings& m, const expert_parallel& ranks) {
-  if (ranks.is_alone()) return {};
-  velo_dispatcher_desc desc = VELO_DISPATCHER_DESC_INIT;
-  desc.experts = m.experts;
-  desc.top_k = static_cast<std::int32_t>(m.experts_per_token);
-  return velo::dispatcher::create(ranks.group(), desc);
-}
-
-}  // namespace
 
 expert_block::expert_block(const velo::context& context, const weights& from,
                            const model_settings& m, const layer_layout& at,
@@ -37,7 +26,8 @@ expert_block::expert_block(const velo::context& context, const weights& from,
       up_(context, from, at.experts_up, {held_, 2 * width_, hidden_}, training),
       down_(context, from, at.experts_down, {held_, hidden_, width_}, training),
       ranks_(&ranks),
-      dispatcher_(make_dispatcher(m, ranks)) {}
+      all_{ranks.dispatcher(m), {}},
+      limited_{ranks.limited_dispatcher(m), {}} {}
 
 void expert_block::refresh(const velo::stream_ref& stream) {
   router_.refresh(stream);
@@ -52,7 +42,7 @@ velo::router_score expert_block::score() const {
 // is room for padding, too, so that a step takes the same memory each time.
 std::int64_t expert_block::bytes(const expert_activations& e, const pass& now,
                                  std::int64_t width) const {
-  const std::int64_t room = dispatcher_ ? e.rows : own_room(now) * model_.experts_per_token;
+  const std::int64_t room = e.dispatched ? e.rows : own_room(now) * model_.experts_per_token;
   return std::max<std::int64_t>(room, 1) * width * (type_.bits / 8);
 }
 
@@ -100,7 +90,7 @@ velo::tensor_view expert_block::places(const pass& now, const expert_activations
 }
 // The rows of each expert of this rank.
 velo::tensor_view expert_block::counts(const expert_activations& e) const {
-  const buffer& of = dispatcher_ ? e.held : e.counts;
+  const buffer& of = e.dispatched ? e.held : e.counts;
   return {reinterpret_cast<std::int64_t*>(of.data()), {held_}};
 }
 
@@ -155,7 +145,8 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
   e.weights = take(each);
   e.choices = take(each);
   e.counts = take(model_.experts * 8);
-  if (dispatcher_)
+  e.dispatched = static_cast<bool>(way(now).dispatcher);
+  if (e.dispatched)
     e.held = take(held_ * 8);
   else
     e.places = take(each);
@@ -173,7 +164,7 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
                         .normalize(model_.router_normalize));
   if (now.choices != nullptr) record_or_replay(now, e);
   e.rows = own_rows(now) * model_.experts_per_token - leave_out_padding(now, e);
-  if (dispatcher_) begin_routing(now, e);
+  if (e.dispatched) begin_routing(now, e);
 }
 
 // The place of this rank's own rows among the tokens of all tensor ranks.
@@ -201,21 +192,29 @@ std::int64_t expert_block::leave_out_padding(const pass& now, const expert_activ
   return left_out;
 }
 
-// Rows are those of one sequence after another, in the order in which this rank holds them.
-void expert_block::record_or_replay(const pass& now, const expert_activations& e) const {
-  const std::int64_t k = model_.experts_per_token, length = now.batch.length, first = first_of(now);
+// The numbers of the own rows' tokens in the step. Rows are those of one sequence after another, in
+// the order in which this rank holds them.
+std::vector<std::int64_t> expert_block::numbers(const pass& now) const {
+  const std::int64_t length = now.batch.length, first = first_of(now);
   const held_rows& held = now.share().rows;
   const std::vector<std::int64_t> positions = held.positions();
-  auto* const own = reinterpret_cast<std::int32_t*>(e.choices.data());
-  for (std::int64_t row = 0; row < own_rows(now); ++row) {
-    const std::int64_t sequence = (first + row) / length,
-                       position = positions[static_cast<std::size_t>((first + row) % length)];
-    std::int32_t* const all =
-        now.choices->of(layer_, now.first_token + sequence * held.sequence() + position);
+  std::vector<std::int64_t> all;
+  for (std::int64_t row = first; row < first + own_rows(now); ++row)
+    all.push_back(now.first_token + row / length * held.sequence() +
+                  positions[static_cast<std::size_t>(row % length)]);
+  return all;
+}
+
+void expert_block::record_or_replay(const pass& now, const expert_activations& e) const {
+  const std::int64_t k = model_.experts_per_token;
+  auto* own = reinterpret_cast<std::int32_t*>(e.choices.data());
+  for (const std::int64_t token : numbers(now)) {
+    std::int32_t* const all = now.choices->of(layer_, token);
     if (now.choices->replays())
-      std::copy_n(all, k, own + row * k);
+      std::copy_n(all, k, own);
     else
-      std::copy_n(own + row * k, k, all);
+      std::copy_n(own, k, all);
+    own += k;
   }
   if (now.choices->replays()) set_weights(now, e);
 }
@@ -258,15 +257,28 @@ void expert_block::to_scores(std::vector<float>& logits) const {
   for (float& each : logits) each /= sum;
 }
 
-// Gives the choices to the other ranks, and gets the counts of this rank's experts.
+// The way of a pass's rows to the experts.
+expert_block::row_way& expert_block::way(const pass& now) const {
+  return now.limits && limited_.dispatcher ? limited_ : all_;
+}
+
+// Gives the choices to the other ranks, drops those beyond capacity, and gets the counts of this
+// rank's experts.
 void expert_block::begin_routing(const pass& now, expert_activations& e) const {
-  if (!idle_.empty()) {
-    e.routing = std::move(idle_.back());
-    idle_.pop_back();
+  row_way& by = way(now);
+  if (!by.idle.empty()) {
+    e.routing = std::move(by.idle.back());
+    by.idle.pop_back();
   } else {
-    e.routing = velo::routing::create(dispatcher_);
+    e.routing = velo::routing::create(by.dispatcher);
   }
-  e.routing.set(now.stream, choices(now, e));
+  const bool drops = &by == &limited_, placed = drops && !model_.capacity_by_rank;
+  const std::vector<std::int64_t> tokens = placed ? numbers(now) : std::vector<std::int64_t>();
+  const velo::tensor_view weights = chosen(now, e.weights),
+                          places(tokens.data(), {static_cast<std::int64_t>(tokens.size())});
+  e.routing.set(now.stream, choices(now, e),
+                drops && model_.capacity_drop == "probability" ? weights.get() : nullptr,
+                placed ? places.get() : nullptr);
   e.rows = e.routing.rows_of(reinterpret_cast<std::int64_t*>(e.held.data()), held_);
 }
 
@@ -275,8 +287,8 @@ void expert_block::dispatch(const pass& now, layer_activations& kept) const {
   const velo::tensor_view x = input(now, kept);
   now.memory.make(e.input, bytes(e, now, hidden_), [&] {
     const velo::tensor_view to = rows(e, e.input, hidden_);
-    if (dispatcher_) {
-      dispatcher_.dispatch(now.stream, e.routing, x, to);
+    if (e.dispatched) {
+      way(now).dispatcher.dispatch(now.stream, e.routing, x, to);
       return;
     }
     velo::moe_token_permute(now.stream, velo::moe_token_permute_args()
@@ -322,8 +334,8 @@ void expert_block::combine(const pass& now, const layer_activations& kept,
 void expert_block::combine_own(const pass& now, const expert_activations& e,
                                const velo::tensor_view& branch) const {
   const velo::tensor_view from = rows(e, e.output, hidden_), weights = chosen(now, e.weights);
-  if (dispatcher_) {
-    dispatcher_.combine(now.stream, e.routing, from, weights.get(), branch);
+  if (e.dispatched) {
+    way(now).dispatcher.combine(now.stream, e.routing, from, weights.get(), branch);
     return;
   }
   velo::moe_token_unpermute(now.stream, velo::moe_token_unpermute_args()
@@ -372,8 +384,9 @@ void expert_block::combine_backward(const pass& now, const velo::tensor_view& gr
                                     const expert_activations& e, const velo::tensor_view& drows,
                                     const velo::tensor_view& dweights) const {
   const velo::tensor_view from = rows(e, e.output, hidden_), weights = chosen(now, e.weights);
-  if (dispatcher_) {
-    dispatcher_.combine_backward(now.stream, e.routing, gradient, from, weights, drows, dweights);
+  if (e.dispatched) {
+    way(now).dispatcher.combine_backward(now.stream, e.routing, gradient, from, weights, drows,
+                                         dweights);
     return;
   }
   velo::moe_token_unpermute_backward(now.stream,
@@ -390,9 +403,10 @@ void expert_block::combine_backward(const pass& now, const velo::tensor_view& gr
 void expert_block::dispatch_backward(const pass& now, expert_activations& e,
                                      const velo::tensor_view& drows,
                                      const velo::tensor_view& branch) const {
-  if (dispatcher_) {
-    dispatcher_.dispatch_backward(now.stream, e.routing, drows, branch);
-    idle_.push_back(std::move(e.routing));
+  if (e.dispatched) {
+    row_way& by = way(now);
+    by.dispatcher.dispatch_backward(now.stream, e.routing, drows, branch);
+    by.idle.push_back(std::move(e.routing));
     return;
   }
   velo::moe_token_permute_backward(now.stream, velo::moe_token_permute_backward_args()

@@ -10,6 +10,10 @@
 //
 // Rows of padding go to no expert: their choices are negative, and they count nowhere.
 //
+// With a capacity experts drop choices in training passes, also on a rank that has all experts;
+// `choices` and `counts` keep these, so the balance loss counts them. Other passes drop none, so
+// that a validation's loss does not depend on the windows that come together.
+//
 // Without sequence parallelism tensor ranks have the same rows. Each then gives a part of them to
 // the experts, and the ranks gather the results; so a router's gradient is a sum over tensor ranks.
 //
@@ -54,6 +58,13 @@ class expert_block {
   std::int64_t leave_out_padding(const pass& now, const expert_activations& e) const;
   void record_or_replay(const pass& now, const expert_activations& e) const;
   void set_weights(const pass& now, const expert_activations& e) const;
+  // A dispatcher, empty where rows stay on this rank, and its routings that can be used again.
+  struct row_way {
+    velo::dispatcher dispatcher;
+    std::vector<velo::routing> idle;
+  };
+  row_way& way(const pass& now) const;
+  std::vector<std::int64_t> numbers(const pass& now) const;
   void begin_routing(const pass& now, expert_activations& e) const;
   void dispatch(const pass& now, layer_activations& kept) const;
   void combine_backward(const pass& now, const velo::tensor_view& gradient,
@@ -95,8 +106,7 @@ class expert_block {
   linear router_;
   grouped_linear up_, down_;
   const expert_parallel* ranks_;
-  velo::dispatcher dispatcher_;              // empty: this rank has all experts
-  mutable std::vector<velo::routing> idle_;  // routings to be used again
+  mutable row_way all_, limited_;  // limited_: drops choices beyond the capacity of experts
 };
 
 }  // namespace decoder

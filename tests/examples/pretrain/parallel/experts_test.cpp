@@ -78,8 +78,46 @@ TEST_CASE("settings of experts that do not go together are refused by their name
   refused({"--ranks", "2", "--ep", "2", "--plan", "true"},
           "plan = true is of ranks with as many rows in each step, not with ep = 2");
   refused({"--ranks", "2", "--ep", "2", "--memory_budget", "100000000"}, "not with ep = 2");
-  for (const char* flag : {"--ep", "--experts_per_token", "--expert_inner"}) {
+  for (const char* flag : {"--ep", "--experts_per_token", "--expert_inner", "--capacity_factor"}) {
     CHECK_THAT(ended(1, w.run({flag, "3"})).text,
                Contains("is of a model with experts, not with experts = 0"));
   }
+}
+
+TEST_CASE("settings of capacity and dispatchers are refused by their names and values") {
+  workplace w;
+  const auto refused = [&](const std::vector<std::string>& words, const char* why) {
+    CHECK_THAT(ended(1, w.run(experts, words)).text, Contains(why));
+  };
+  refused({"--capacity_pad", "true"},
+          "capacity_pad = true is of experts with a capacity, not with capacity_factor = 0");
+  refused({"--capacity_drop", "position"},
+          "capacity_drop = \"position\" is of experts with a "
+          "capacity, not with capacity_factor = 0");
+  refused({"--capacity_by_rank", "true"}, "capacity_by_rank = true is of experts");
+  refused({"--capacity_factor", "1", "--capacity_drop", "probs"},
+          "capacity_drop = \"probs\" must be probability or position");
+  refused({"--capacity_factor", "-1"}, "capacity_factor must be from 0 to 1000000, not -1");
+  refused({"--capacity_factor", "1", "--plan", "true"},
+          "plan = true is of ranks with a row for each choice, not with capacity_factor = 1");
+  refused({"--capacity_factor", "1", "--memory_budget", "100000000"},
+          "memory_budget = 100000000 is of ranks with a row for each choice");
+  refused({"--dispatcher", "all_gather"},
+          "dispatcher = \"all_gather\" is of experts that are dealt out to ranks, not with ep = 1");
+  refused({"--ep", "2", "--dispatcher", "alltoall"},
+          "dispatcher = \"alltoall\" must be all_to_all, all_gather");
+  CHECK_THAT(
+      ended(1, w.run({"--dispatcher", "all_gather"})).text,
+      Contains("dispatcher = \"all_gather\" is of a model with experts, not with experts = 0"));
+  CHECK_THAT(ended(1, w.run({"--capacity_pad", "true"})).text, Contains("capacity_factor = 0"));
+}
+
+TEST_CASE("a run with a capacity goes on without ranks, and a new one without the capacity") {
+  workplace w;
+  ended(0, w.run(experts,
+                 {"--ranks", "2", "--ep", "2", "--dispatcher", "all_gather", "--capacity_factor",
+                  "0.8", "--capacity_pad", "true", "--transport", "local", "--stop_after", "2"}));
+  ended(0, run_program({"--resume", w / "out", "--ep", "1", "--ranks", "1"}));
+  CHECK(ended(0, run_program({"--generate", "The ", "--load", w / "out"})).text.size() > 4);
+  ended(0, w.run({"--load", w / "out", "--out", w / "tuned", "--capacity_factor", "0"}));
 }
