@@ -71,6 +71,9 @@ class transport {
   virtual bool shows_tensors() const noexcept { return false; }  // to a relay, of every rank
   virtual std::unique_ptr<relay> begin_relay(const operation&, core::execution&) { return nullptr; }
 
+  // The host of each rank, counted from 0, where ranks are on several; else empty.
+  virtual std::vector<int> hosts() const { return {}; }
+
   // Follows the last operation: waits for the peers that it did not wait for. Throws PEER.
   virtual void conclude() {}
 

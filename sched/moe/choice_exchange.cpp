@@ -5,6 +5,7 @@
 
 #include "core/failure.hpp"
 #include "core/tensor/dtype.hpp"
+#include "sched/moe/host_routes.hpp"
 #include "sched/moe/submit.hpp"
 
 namespace velo::sched {
@@ -28,6 +29,41 @@ void exchange_order(const char* function, row_routes& routes, comm::transport& l
   op.set_count(op.in_block(link.rank()).count);
   link.run(op, on);
   routes.map_choices(std::move(received));
+}
+
+comm::operation gather_of(const char* function, const row_routes& routes) {
+  comm::operation op;
+  op.function = function;
+  op.terms.kind = comm::collective::all_gather;
+  op.terms.in_code = op.terms.out_code = core::i64.code;
+  op.terms.in_bits = op.terms.out_bits = core::i64.bits;
+  op.terms.require_same(routes.hash());
+  return op;
+}
+
+// Ranks of several hosts know which tokens they pass on.
+void exchange_passed(const char* function, row_routes& routes, comm::transport& link,
+                     core::execution& on) {
+  const auto ways = std::make_shared<host_routes>(routes, link.hosts());
+  comm::operation counts = gather_of(function, routes);
+  counts.in = ways->own_counts().data(), counts.out = ways->all_counts();
+  counts.set_count(link.size());
+  counts.terms.count = link.size();
+  counts.out_count = std::int64_t{link.size()} * link.size();
+  link.run(counts, on);
+  const host_routes::lists needed = ways->needed();
+  host_routes::lists wanted = ways->room_for_wanted();
+  comm::operation op = gather_of(function, routes);
+  op.terms.kind = comm::collective::all_to_all;
+  op.terms.in_code = op.terms.out_code = core::i32.code;
+  op.terms.in_bits = op.terms.out_bits = core::i32.bits;
+  op.in = needed.tokens.data(), op.out = wanted.tokens.data();
+  op.in_blocks = needed.parts, op.out_blocks = wanted.parts;
+  op.out_count = wanted.count();
+  op.set_count(op.in_block(link.rank()).count);
+  link.run(op, on);
+  ways->complete(wanted);
+  routes.set_over_hosts(ways);
 }
 
 }  // namespace
@@ -73,8 +109,12 @@ void choice_exchange::carry_out(const comm::group::ticket& place, core::executio
     if (beyond != row_routes::no_expert) return;
     routes->complete();
     const bool gathers = routes->layout().kind == VELO_DISPATCH_ALL_GATHER;
-    if (link.size() > 1 && !link.shows_tensors() && (gathers || link.relay_slot_bytes() > 0))
+    const bool passes =
+        routes->layout().kind == VELO_DISPATCH_HIERARCHICAL && !link.hosts().empty();
+    if (link.size() > 1 && !link.shows_tensors() &&
+        (gathers || passes || link.relay_slot_bytes() > 0))
       exchange_order(function, *routes, link, on);
+    if (passes) exchange_passed(function, *routes, link, on);
   });
   // Here, since all ranks find the same: none has to end the group for the others.
   if (beyond != row_routes::no_expert)

@@ -65,9 +65,6 @@ expert_layout layout_of(velo_group among, const velo_dispatcher_desc& desc) {
   const comm::group& of = core::use<comm::group>(among, "group");
   require_experts(desc, of.size());
   require_choice(desc.kind, VELO_DISPATCH_HIERARCHICAL, "kind", "VELO_DISPATCH_*");
-  if (desc.kind == VELO_DISPATCH_HIERARCHICAL)
-    fail(VELO_ERR_UNSUPPORTED, "desc.kind", "all_to_all, all_gather or all_to_all_sequence",
-         "hierarchical");
   return {of.size(), of.rank(), desc.experts, desc.top_k, desc.kind};
 }
 

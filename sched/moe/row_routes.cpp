@@ -185,6 +185,10 @@ void row_routes::map_choices(std::vector<std::int32_t> received) {
   }
 }
 
+void row_routes::set_over_hosts(std::shared_ptr<const host_routes> ways) {
+  over_hosts_ = std::move(ways);
+}
+
 std::int64_t row_routes::rows_of(std::int64_t own_expert) const {
   const std::int64_t expert = layout_.first(layout_.rank) + own_expert;
   std::int64_t rows = 0;

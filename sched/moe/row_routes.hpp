@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "comm/operation/operation.hpp"
@@ -47,6 +48,8 @@ struct expert_run {
 
 // How experts are filled up with rows of zeros.
 enum class padding { none, of_expert, of_rank };  // to one capacity, or to that of each rank
+
+class host_routes;  // host_routes.hpp
 
 class row_routes {
  public:
@@ -103,6 +106,10 @@ class row_routes {
     return rows_of_choices_[core::at(rank)].data();
   }
 
+  // The ways of tokens over hosts; nullptr: rows go from rank to rank.
+  const host_routes* over_hosts() const { return over_hosts_.get(); }
+  void set_over_hosts(std::shared_ptr<const host_routes> ways);
+
   // Lists of all choices that have rows, by token and choice; of_token() gives a part of them.
   // choices_before: the number of choices of the tokens before `token`. entries: the entry of each
   // choice in the order. rows_at: its row at the rank of its expert. ranks_at: that rank.
@@ -152,6 +159,7 @@ class row_routes {
   std::vector<expert_run> runs_;
   std::vector<std::int32_t> received_choices_;
   std::vector<std::vector<std::int32_t>> rows_of_choices_;  // by rank
+  std::shared_ptr<const host_routes> over_hosts_;
   comm::blocks given_, received_;
   std::int64_t rows_ = 0;
   bool is_read_ = false;

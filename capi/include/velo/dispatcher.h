@@ -63,7 +63,8 @@ enum {
   VELO_DISPATCH_ALL_GATHER = 1,          /* every token to every rank */
   VELO_DISPATCH_ALL_TO_ALL_SEQUENCE = 2, /* moves rows as ALL_TO_ALL; for a group of tp x ep ranks
                                           * whose tokens are cut by sequence parallelism */
-  VELO_DISPATCH_HIERARCHICAL = 3         /* UNSUPPORTED so far */
+  VELO_DISPATCH_HIERARCHICAL = 3         /* every token once to each host that has an expert of it,
+                                          * and from there to the ranks of these */
 };
 
 /* The properties of a layer; all ranks give the same. */
@@ -88,8 +89,8 @@ typedef struct velo_dispatcher_desc {
 
 /* Makes a dispatcher. group and desc.batch_group: must outlive its calls. desc: copied. dispatcher:
  * receives the handle; destroy it with velo_dispatcher_destroy. Makes no other rank wait. Thread
- * class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (desc.kind, a field of
- * newer headers), STATE, MEMORY. */
+ * class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a field of newer
+ * headers), STATE, MEMORY. */
 VELO_API velo_status velo_dispatcher_create(velo_group group, const velo_dispatcher_desc* desc,
                                             velo_dispatcher* dispatcher);
 

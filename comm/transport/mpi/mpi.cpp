@@ -30,6 +30,14 @@ class mpi_transport final : public transport {
   int rank() const noexcept override { return link_.rank(); }
   int size() const noexcept override { return link_.size(); }
 
+  std::vector<int> hosts() const override {
+    std::vector<int> all;
+    const host_order& order = hosts_.order();
+    for (int rank = 0; order.hosts().size() > 1 && rank < size(); ++rank)
+      all.push_back(static_cast<int>(order.host_of(rank)));
+    return all;
+  }
+
   void run(const operation& what, core::execution& state) override {
     link_.raise_if_failed();
     mpi_round round(link_, hosts_.order(), what, state, begun_.load(std::memory_order_relaxed) + 1);

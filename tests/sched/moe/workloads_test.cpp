@@ -84,7 +84,7 @@ std::deque<pass_results> steps_alone(int workload, int ranks, bool limited,
 // The steps of a workload on a rank of several; wrong: receives the steps with other bits.
 velo_status run_steps(int workload, bool limited, const rank_of_group& me,
                       const std::deque<pass_results>& alone, std::int64_t& wrong) {
-  const velo_dispatch_kind kind = workload % 3;  // of all kinds
+  const velo_dispatch_kind kind = workload % 4;  // of all kinds
   const open_layer layer(me.group, layer_of(batch_of(workload, 0, me.size), limited, kind));
   for (int step = 0; step < steps; ++step) {
     const micro_batch of = batch_of(workload, step, me.size);
