@@ -58,6 +58,21 @@ std::string label_of(const void* handle) {
   return labels()[handle];
 }
 
+std::map<const void*, std::string>& batches() {  // labels of the batch groups of dispatchers
+  static auto* const all = new std::map<const void*, std::string>;
+  return *all;
+}
+
+void name_batch(const void* dispatcher, const std::string& label) {
+  const std::lock_guard<std::mutex> held(lock);
+  batches()[dispatcher] = label;
+}
+
+std::string batch_of(const void* dispatcher) {
+  const std::lock_guard<std::mutex> held(lock);
+  return batches()[dispatcher];
+}
+
 void count(const char* function, const void* handle) {
   static int calls = 0;
   if (*text_of("VELO_END_FOLDER") == 0) return;
@@ -159,6 +174,44 @@ extern "C" velo_status velo_buckets_create(velo_stream stream, velo_group group,
   const velo_status done = next(&velo_buckets_create, "velo_buckets_create")(
       stream, group, gradients, counts, count, desc, buckets);
   if (done == VELO_OK) name(*buckets, label_of(group));
+  return noted(done);
+}
+
+#define MOVEMENT(function, parameters, arguments)                                          \
+  CALL(velo_dispatcher_##function,                                                         \
+       (velo_dispatcher dispatcher, velo_stream stream, velo_routing routing, parameters), \
+       (dispatcher, stream, routing, arguments), dispatcher)
+#define LIST(...) __VA_ARGS__
+
+MOVEMENT(dispatch, LIST(const velo_tensor* tokens, const velo_tensor* rows), LIST(tokens, rows))
+MOVEMENT(combine,
+         LIST(const velo_tensor* rows, const velo_tensor* weights, const velo_tensor* tokens),
+         LIST(rows, weights, tokens))
+MOVEMENT(combine_backward,
+         LIST(const velo_tensor* dtokens, const velo_tensor* rows, const velo_tensor* weights,
+              const velo_tensor* drows, const velo_tensor* dweights),
+         LIST(dtokens, rows, weights, drows, dweights))
+MOVEMENT(dispatch_backward, LIST(const velo_tensor* drows, const velo_tensor* dtokens),
+         LIST(drows, dtokens))
+CALL(velo_routing_set,
+     (velo_routing routing, velo_stream stream, const velo_tensor* choices,
+      const velo_tensor* scores, const velo_tensor* places),
+     (routing, stream, choices, scores, places), routing)
+
+// Choices are limited in the group of a micro-batch before their counts are exchanged.
+extern "C" velo_status velo_dispatcher_create(velo_group group, const velo_dispatcher_desc* desc,
+                                              velo_dispatcher* dispatcher) {
+  const velo_status done =
+      next(&velo_dispatcher_create, "velo_dispatcher_create")(group, desc, dispatcher);
+  if (done != VELO_OK) return noted(done);
+  name(*dispatcher, label_of(group));
+  name_batch(*dispatcher, label_of(desc->batch_group != nullptr ? desc->batch_group : group));
+  return done;
+}
+
+extern "C" velo_status velo_routing_create(velo_dispatcher dispatcher, velo_routing* routing) {
+  const velo_status done = next(&velo_routing_create, "velo_routing_create")(dispatcher, routing);
+  if (done == VELO_OK) name(*routing, batch_of(dispatcher));
   return noted(done);
 }
 

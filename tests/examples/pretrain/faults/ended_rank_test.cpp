@@ -1,8 +1,9 @@
-// A rank that ends in any collective of any group of a job of tp 2, pp 2 and cp 2: all others end,
-// and each names that rank and a group in which one of its peers there missed it. Where it ends is
-// counted, not timed: a library before velo's functions (ended_collective.cpp) numbers the calls of
-// each rank, and ends a rank before one of them. VELO_PRETRAIN_LONG: before the first and the last
-// call of each function in each group, of all ranks that make it; killed and stopped.
+// A rank that ends in any collective of any group of a job of tp 2, pp 2 and cp 2, or of tp 2, pp 2
+// and ep 2 with experts that drop choices: all others end, and each names that rank and a group in
+// which one of its peers there missed it. Where it ends is counted, not timed: a library before
+// velo's functions (ended_collective.cpp) numbers the calls of each rank, and ends a rank before one
+// of them. VELO_PRETRAIN_LONG: before the first and the last call of each function in each group, of
+// all ranks that make it; killed and stopped.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -28,13 +29,22 @@ constexpr int deadline_s = 1;
 constexpr double most_ms = 150;
 constexpr int wake_ups = 10;
 
-// The ranks of a job's groups differ in these bits of their numbers.
-const std::map<std::string, int> groups = {
-    {"job", 7}, {"tp", 1}, {"cp", 2}, {"dp-cp", 2}, {"pp", 4}};
+// A job of eight ranks. groups: the ranks of a group differ in these bits of their numbers.
+struct job_kind {
+  std::vector<std::string> words;
+  std::map<std::string, int> groups;
 
-bool are_peers(int one, int other, const std::string& group) {
-  return ((one ^ other) & ~groups.at(group)) == 0;
-}
+  bool are_peers(int one, int other, const std::string& group) const {
+    return ((one ^ other) & ~groups.at(group)) == 0;
+  }
+};
+
+const job_kind dense = {{"--tp", "2", "--pp", "2", "--cp", "2"},
+                        {{"job", 7}, {"tp", 1}, {"cp", 2}, {"dp-cp", 2}, {"pp", 4}}};
+const job_kind with_experts = {
+    {"--tp", "2", "--pp", "2", "--ep", "2", "--experts", "4", "--expert_inner", "24",
+     "--capacity_factor", "0.9", "--sequence_parallel", "true"},
+    {{"job", 7}, {"tp", 1}, {"ep", 1}, {"edp", 2}, {"dp-cp", 2}, {"tp-dp-cp", 3}, {"pp", 4}}};
 
 struct call {
   std::string function, group;
@@ -51,17 +61,11 @@ struct place {
 // All ranks of a job that end by themselves, as a launcher without a parent starts them.
 class counted_job {
  public:
-  counted_job(const place& ends, int signal) : ends_(ends), signal_(signal) {
-    std::vector<std::string> words = {
-        "--tp",           "2",
-        "--pp",           "2",
-        "--cp",           "2",
-        "--steps",        "2",
-        "--warmup",       "0",
-        "--accumulation", "2",
-        "--transport",    "shm",
-        "--threads",      "1",
-        "--timeout",      signal == SIGSTOP ? std::to_string(deadline_s) : "60"};
+  counted_job(const job_kind& kind, const place& ends, int signal) : ends_(ends), signal_(signal) {
+    std::vector<std::string> words = kind.words;
+    words.insert(words.end(), {"--steps", "2", "--warmup", "0", "--accumulation", "2",
+                               "--transport", "shm", "--threads", "1", "--timeout",
+                               signal == SIGSTOP ? std::to_string(deadline_s) : "60"});
     const std::vector<std::string> all = tiny(w_.path, words);
     for (int rank = 0; rank < ranks; ++rank)
       started_.push_back(std::make_unique<child>(all, [&] { prepare(rank); }));
@@ -107,8 +111,8 @@ class counted_job {
 };
 
 // Every function in every group that a job calls, and where: by rank and number.
-std::map<call, std::vector<place>> calls_of_a_job() {
-  counted_job job({}, 0);
+std::map<call, std::vector<place>> calls_of(const job_kind& kind) {
+  counted_job job(kind, {}, 0);
   for (const int code : job.finish()) REQUIRE(code == 0);
   std::map<call, std::vector<place>> all;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -157,22 +161,22 @@ std::string fault_in(const record& missed) {
 
 // Each of these records names a group of which the ended rank is a member, and in which a peer of
 // its own there says the same.
-void check_groups(const std::map<int, record>& all, int ended) {
+void check_groups(const job_kind& kind, const std::map<int, record>& all, int ended) {
   for (const auto& [rank, missed] : all) {
     INFO("rank " << rank << ": " << missed.text);
     const std::string group = group_in(missed.text);
-    REQUIRE(groups.count(group) == 1);
+    REQUIRE(kind.groups.count(group) == 1);
     CHECK(std::any_of(all.begin(), all.end(), [&, &one = missed](const auto& each) {
-      return are_peers(each.first, ended, group) && fault_in(each.second) == fault_in(one);
+      return kind.are_peers(each.first, ended, group) && fault_in(each.second) == fault_in(one);
     }));
   }
 }
 
-void check_end(const call& of, const place& at, int signal) {
+void check_end(const job_kind& kind, const call& of, const place& at, int signal) {
   INFO(of.function << " in " << of.group << ", call " << at.number << " of rank " << at.rank
                    << ", signal " << signal);
   const velo::testing::lateness late_by;
-  counted_job job(at, signal);
+  counted_job job(kind, at, signal);
   const std::vector<int> codes = job.finish();
   const record ended = record_in(job.text("ended.", at.rank));
   REQUIRE(ended.at > 0);
@@ -188,29 +192,52 @@ void check_end(const call& of, const place& at, int signal) {
   }
   const double took = static_cast<double>(job.over_ns - ended.at) / 1e6;
   CHECK(took < (signal == SIGSTOP ? deadline_s * 1000 : 0) + most_ms + late_by.of_ms(wake_ups));
-  check_groups(all, at.rank);
+  check_groups(kind, all, at.rank);
   if (is_missed_at_once(of))
     CHECK(std::any_of(all.begin(), all.end(),
                       [&](const auto& each) { return group_in(each.second.text) == of.group; }));
 }
 
+// Before some calls, or with VELO_PRETRAIN_LONG before the first and the last of each function and
+// group that `takes` is true for.
+template <class Takes>
+void check_ends(const job_kind& kind, const std::map<call, std::vector<place>>& all,
+                std::size_t every, const Takes& takes) {
+  const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
+  std::size_t turn = 0;
+  for (const auto& [of, places] : all) {
+    if (!takes(of) || (!is_long && ++turn % every != 1 % every)) continue;
+    check_end(kind, of, places[places.size() / 2], SIGKILL);
+    if (!is_long) continue;
+    for (const int signal : {SIGKILL, SIGSTOP})
+      for (const place& at : {places.front(), places.back()}) check_end(kind, of, at, signal);
+  }
+}
+
+bool moves_rows(const call& of) {
+  return of.function.rfind("velo_dispatcher_", 0) == 0 || of.function == "velo_routing_set";
+}
+
 }  // namespace
 
 TEST_CASE("a rank that ends in any collective of any group is named by all, with the group") {
-  const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
-  const std::map<call, std::vector<place>> all = calls_of_a_job();
+  const std::map<call, std::vector<place>> all = calls_of(dense);
   CHECK(all.size() > 15);
-  for (const auto& [group, bits] : groups)
+  for (const auto& [group, bits] : dense.groups)
     CHECK(std::any_of(all.begin(), all.end(),
                       [&, &group = group](const auto& each) { return each.first.group == group; }));
-  std::size_t turn = 0;
-  for (const auto& [of, places] : all) {
-    if (!is_long && ++turn % 6 != 1) continue;
-    check_end(of, places[places.size() / 2], SIGKILL);
-    if (!is_long) continue;
-    for (const int signal : {SIGKILL, SIGSTOP})
-      for (const place& at : {places.front(), places.back()}) check_end(of, at, signal);
-  }
+  check_ends(dense, all, 6, [](const call&) { return true; });
   const auto& [of, places] = *all.rbegin();
-  check_end(of, places.front(), SIGSTOP);
+  check_end(dense, of, places.front(), SIGSTOP);
+}
+
+TEST_CASE("a rank that ends in a dispatch, a combine or a gradient of these is named by all") {
+  const std::map<call, std::vector<place>> all = calls_of(with_experts);
+  CHECK(std::count_if(all.begin(), all.end(), [](const auto& each) {
+          return moves_rows(each.first);
+        }) == 6);  // in training choices are set in another group than in validation
+  check_ends(with_experts, all, 2, moves_rows);
+  for (const auto& [of, places] : all)
+    if (of.function == "velo_dispatcher_combine")
+      check_end(with_experts, of, places.back(), SIGSTOP);
 }
