@@ -162,6 +162,7 @@ struct run_settings {
   bool operators = false;  // a table of the time by operator, after the last step
   std::string trace, gradients;
   std::string routing_record, routing_replay;  // directories
+  std::string expert_picture;                  // file
   std::string profile;                         // directory
   std::int64_t profile_start = 10, profile_end = 12, profile_level = 0;
   std::string profile_ranks = "all";

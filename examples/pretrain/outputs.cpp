@@ -76,6 +76,11 @@ void require_outputs(const out_folder& out, const settings& values, bool resumes
   }
   if (!values.run.routing_record.empty() && !resumes)
     require_no_recording(values.run.routing_record);
+  const std::string& experts = values.run.expert_picture;
+  if (!experts.empty()) {
+    out.require_apart("--expert_picture", experts);
+    require_replaceable("--expert_picture", experts, "<svg xmlns=", "a picture of one");
+  }
   const std::string& timeline = values.parallel.timeline;
   if (timeline.empty()) return;
   out.require_apart("--timeline", timeline);
@@ -87,6 +92,11 @@ void require_outputs(const out_folder& out, const settings& values, bool resumes
 void write_timeline(const std::string& path, const velo::timeline& measured) {
   const velo_timeline_format format = is_picture(path) ? VELO_TIMELINE_SVG : VELO_TIMELINE_TRACE;
   write_anew(path, measured.write<std::string>(format));
+}
+
+void write_expert_picture(const std::string& path, const expert_picture& of,
+                          const std::string& title) {
+  write_anew(path, of.svg(title));
 }
 
 void write_profiles(const std::string& directory, const std::vector<std::string>& events) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "examples/decoder/checkpoint/out_folder.hpp"
+#include "examples/decoder/report/expert_picture.hpp"
 #include "examples/decoder/report/loss_curve.hpp"
 #include "examples/decoder/settings.hpp"
 #include "examples/decoder/train/trainer.hpp"
@@ -20,6 +21,10 @@ void require_outputs(const out_folder& out, const settings& values, bool resumes
 
 // Writes when the ranks did what in the last step: a picture for .svg, else a trace for Perfetto.
 void write_timeline(const std::string& path, const velo::timeline& measured);
+
+// Draws the loads of experts.
+void write_expert_picture(const std::string& path, const expert_picture& of,
+                          const std::string& title);
 
 // Writes what the ranks' profiles have, by rank, empty for one that has none: DIR/rank3.json, and
 // DIR/all.json, traces for Perfetto, and DIR/all.svg, a picture. The directory is there.

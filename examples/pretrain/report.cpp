@@ -158,7 +158,7 @@ step_work work_of_step(const settings& values, const machine_rates& machine) {
   const auto operations = step_operations(values.model, values.data, values.optimizer.narrow);
   const double roofline = machine.flops > 0 ? roofline_seconds(operations, machine) : 0;
   return {static_cast<double>(values.data.step_tokens()), step_flops(values.model, values.data),
-          machine.flops, roofline};
+          machine.flops, roofline, values.model.has_experts()};
 }
 
 void summarize_memory(console& to, const run_memory& memory, const trainer& of, std::int64_t peak) {

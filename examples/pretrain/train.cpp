@@ -164,6 +164,7 @@ class run {
     settle(report);
     end_records();
     save_profile();
+    save_expert_picture();
     if (has_news()) save();
     if (trainer_.steps_done() < values_.schedule.steps) return 0;
     if (!finish(report)) return leave();
@@ -186,11 +187,41 @@ class run {
   }
 
   void log(progress& report, const trainer::result& done, double seconds) {
-    report.step({done.step, done.loss, done.learning_rate, done.grad_norm, seconds});
+    step_report all = {done.step, done.loss, done.learning_rate, done.grad_norm, seconds, 0, ""};
+    if (trainer_.loads() != nullptr && rank_.leads()) add_loads(*trainer_.loads(), all);
+    report.step(all);
     if (done.interrupt != 0) signal_ = done.interrupt;
     if (rank_.leads() && (!std::isfinite(done.loss) || !std::isfinite(done.grad_norm)))
       fail("step %lld: the %s is not finite; a lower learning_rate may help",
            static_cast<long long>(done.step), std::isfinite(done.loss) ? "gradient" : "loss");
+  }
+
+  void add_loads(const expert_loads& of, step_report& to) {
+    std::vector<float> shares;
+    for (std::size_t layer = 0; layer < of.layers(); ++layer) {
+      to.expert_tokens += layer == 0 ? "[[" : ", [";
+      for (std::size_t i = 0; i < of.experts(); ++i) {
+        to.expert_tokens += (i == 0 ? "" : ", ") + std::to_string(of.count(layer, i));
+        shares.push_back(static_cast<float>(of.share(layer, i)));
+      }
+      to.expert_tokens += ']';
+    }
+    to.expert_tokens += ']';
+    to.busiest = of.busiest();
+    if (values_.run.expert_picture.empty()) return;
+    if (!picture_) picture_.emplace(of.layers(), of.experts());
+    picture_->add(to.step, shares);
+  }
+
+  void save_expert_picture() {
+    if (!picture_) return;
+    const std::string& path = values_.run.expert_picture;
+    try {
+      write_expert_picture(path, *picture_, "Choices of the experts of each layer");
+      console_.say("drew %s, the choices of the experts", path.c_str());
+    } catch (const std::exception& failure) {
+      go_on_without(failure.what());
+    }
   }
 
   void end_records() {
@@ -363,10 +394,11 @@ class run {
   std::int64_t peak_;              // the most bytes that buffers will hold; 0: without a budget
   std::optional<out_folder> out_;  // of rank 0
   std::vector<loss_point> validations_;
-  std::string unwritten_;         // why the log or a record ended early; empty: none did
-  std::int64_t first_ = 0;        // steps done before this run
-  std::size_t known_ = 0;         // validations done before it
-  std::int64_t saved_ = -1;       // the step of the last checkpoint saved
+  std::optional<expert_picture> picture_;  // of the steps so far
+  std::string unwritten_;                  // why the log or a record ended early; empty: none did
+  std::int64_t first_ = 0;                 // steps done before this run
+  std::size_t known_ = 0;                  // validations done before it
+  std::int64_t saved_ = -1;                // the step of the last checkpoint saved
   bool owns_checkpoint_ = false;  // this run wrote the checkpoint in its place, and may replace it
   bool is_profiled_ = false;      // some rank records
   int signal_ = 0;                // the signal that interrupted a rank

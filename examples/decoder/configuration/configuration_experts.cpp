@@ -12,7 +12,7 @@ void configuration::check_experts() const {
     for (const char* name : {"experts_per_token", "expert_inner", "router", "router_normalize",
                              "balance_loss", "capacity_factor", "ep", "dispatcher"})
       require_unset(name, "is of a model with experts, not with", "experts");
-    for (const char* name : {"routing_record", "routing_replay"})
+    for (const char* name : {"routing_record", "routing_replay", "expert_picture"})
       require_unset(name, "is of a model with experts, not with", "experts");
     check_capacity();
     return;
@@ -25,7 +25,7 @@ void configuration::check_experts() const {
     refuse("router", "must be softmax or sigmoid");
   if (m.kv_share != 0)
     refuse("kv_share", "is of layers with a feed-forward block, not with", "experts");
-  for (const char* name : {"routing_record", "routing_replay"})
+  for (const char* name : {"routing_record", "routing_replay", "expert_picture"})
     if (!word(name).empty() && values.parallel.post_validation)
       refuse(name, "needs steps that are never undone, so not with", "post_validation");
   if (!values.run.routing_record.empty() && !values.run.routing_replay.empty())

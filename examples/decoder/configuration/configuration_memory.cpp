@@ -27,6 +27,8 @@ void configuration::check_memory() const {
   const std::pair<const char*, const char*> apart[] = {{"memory_trace", "log"},
                                                        {"memory_snapshot", "log"},
                                                        {"memory_snapshot", "memory_trace"},
+                                                       {"expert_picture", "log"},
+                                                       {"expert_picture", "timeline"},
                                                        {"gradients", "log"},
                                                        {"gradients", "timeline"},
                                                        {"gradients", "memory_trace"},

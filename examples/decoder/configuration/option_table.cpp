@@ -218,8 +218,7 @@ void configuration::add_parallel() {
   add("parallel", "dispatcher", &p.dispatcher,
       "how rows go to these where ranks do not share memory: all_to_all (one for each choice), "
       "all_gather (all rows to all ranks), all_to_all_sequence (as all_to_all, of tensor ranks "
-      "that "
-      "share rows); the same bits");
+      "that share rows), hierarchical (one to each host, which passes it on); the same bits");
   add("parallel", "pp", &p.pp,
       "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
       "copies of these",
@@ -290,6 +289,8 @@ void configuration::add_run() {
       "step");
   add("run", "routing_replay", &r.routing_replay,
       "directory of such files, whose choices are taken in place of the router's");
+  add("run", "expert_picture", &r.expert_picture,
+      "FILE.svg that receives a picture of the choices of each expert, by layer and step");
   add("run", "profile", &r.profile,
       "directory that receives when operators, collectives and passes ran in some steps, as traces "
       "for Perfetto: of each rank, and of all in one");

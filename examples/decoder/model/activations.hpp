@@ -20,6 +20,7 @@
 namespace decoder {
 
 class data_parallel;
+class expert_loads;
 class step_choices;
 class swapper;
 
@@ -79,6 +80,7 @@ struct pass {
   step_choices* choices = nullptr;       // nullptr: neither recorded nor replayed
   std::int64_t first_token = 0;          // of this rank's windows, in the step
   bool limits = false;                   // experts drop choices beyond their capacity
+  expert_loads* loads = nullptr;         // nullptr: choices are not counted
   double scale = 1;                      // of the micro-batch's gradient, in a backward pass
 
   const sequence_share& share() const {
@@ -236,10 +238,12 @@ class activations {
   const sequence_split* split = nullptr;
   std::vector<sequence_keys>* keys = nullptr;
   // The choices of experts where they are recorded or replayed, else nullptr; the number of the
-  // first token in the step; and whether experts drop choices beyond their capacity.
+  // first token in the step; whether experts drop choices beyond their capacity; and the counts of
+  // choices, or nullptr.
   step_choices* choices = nullptr;
   std::int64_t first_token = 0;
   bool limits = false;
+  expert_loads* loads = nullptr;
   // The targets that a mean is over, of all ranks; 0: those of the sequences, as one operator
   // counts them or, where ranks share them, all.
   double counted = 0;

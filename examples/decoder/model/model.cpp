@@ -84,7 +84,7 @@ pass model::begin(const velo::stream_ref& stream, const activations& of) const {
   const batch_shape room = of.room(memory_.is_dry_run());
   const packed_documents* documents = of.documents ? &*of.documents : nullptr;
   return {stream,    memory_,  angles_,     *parallel_, of.batch(),     room,
-          documents, of.split, of.inputs(), of.choices, of.first_token, of.limits};
+          documents, of.split, of.inputs(), of.choices, of.first_token, of.limits, of.loads};
 }
 
 velo::tensor_view model::stream(const pass& now, const buffer& of) const {

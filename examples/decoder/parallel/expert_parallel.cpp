@@ -8,10 +8,11 @@
 namespace decoder {
 namespace {
 
-constexpr std::array<std::pair<const char*, velo_dispatch_kind>, 3> kinds = {
+constexpr std::array<std::pair<const char*, velo_dispatch_kind>, 4> kinds = {
     {{"all_to_all", VELO_DISPATCH_ALL_TO_ALL},
      {"all_gather", VELO_DISPATCH_ALL_GATHER},
-     {"all_to_all_sequence", VELO_DISPATCH_ALL_TO_ALL_SEQUENCE}}};
+     {"all_to_all_sequence", VELO_DISPATCH_ALL_TO_ALL_SEQUENCE},
+     {"hierarchical", VELO_DISPATCH_HIERARCHICAL}}};
 
 std::shared_ptr<const velo::group> group_of_one(const velo::context& context) {
   const velo_context only = context.get();

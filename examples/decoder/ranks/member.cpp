@@ -164,6 +164,11 @@ std::int64_t member::max(std::int64_t mine) const {
   return *std::max_element(all.begin(), all.end());
 }
 
+void member::sum_at_leader(std::int64_t* values, std::int64_t count) const {
+  const velo::tensor_view all(values, {count});
+  if (ranks_ > 1) group_.reduce(stream(), 0, all, all.get());
+}
+
 void member::sum_stage(double* values, std::int64_t count) const {
   const velo::tensor_view all(values, {count});
   if (is_data_parallel())

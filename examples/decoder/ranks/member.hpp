@@ -98,6 +98,8 @@ class member {
   void barrier() const;
   double sum(double mine) const;
   std::int64_t max(std::int64_t mine) const;
+  // Sums integers, in place; rank 0 has the sums.
+  void sum_at_leader(std::int64_t* values, std::int64_t count) const;
   // Sums over the data-parallel group and the tensor ranks, in place.
   void sum_stage(double* values, std::int64_t count) const;
   // Collects elements at rank 0; each element is nonzero on one rank alone.

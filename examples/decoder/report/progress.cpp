@@ -84,14 +84,20 @@ std::string duration(double seconds) {
   return text("%lld:%02lld", minutes, all % 60);
 }
 
-std::string heading(std::int64_t steps) {
+std::string heading(std::int64_t steps, bool experts) {
+  const char* share = experts ? " roof  busy" : "of roofline";
   return text("%*s  %6s  %9s  %7s  %6s  %6s  %11s  %7s", step_width(steps), "step", "loss",
-              "bits/byte", "lr", "grad", "tok/s", "of roofline", "left");
+              "bits/byte", "lr", "grad", "tok/s", share, "left");
 }
 
 std::string row(std::int64_t steps, const step_report& r, const step_work& work, double left) {
-  const std::string share =
+  std::string share =
       work.measured() ? text("%.0f %%", 100 * work.roofline_seconds / r.seconds) : "-";
+  if (work.experts) {
+    constexpr int digits = 4;
+    const std::string busy = r.expert_tokens.empty() ? "-" : fitted(r.busiest, digits);
+    share = text("%5s  %4s", share.c_str(), busy.c_str());
+  }
   return text("%*s  %6s  %9s  %7.1e  %6s  %6s  %11s  %7s", step_width(steps),
               counted(r.step, steps).c_str(), fitted(r.loss, 6).c_str(),
               fitted(r.loss / std::log(2.0), 9).c_str(), r.learning_rate,
@@ -150,7 +156,7 @@ void progress::step(const step_report& r) {
   since_row_ = 0;
   row_seconds_ = 0;
   constexpr std::int64_t page = 25;
-  if (rows_++ % page == 0) console_.say("%s", heading(range_.steps).c_str());
+  if (rows_++ % page == 0) console_.say("%s", heading(range_.steps, work_.experts).c_str());
   console_.say("%s", shown.c_str());
 }
 
@@ -160,12 +166,16 @@ void progress::log_step(const step_report& r) {
   std::fprintf(log_->stream(),
                "{\"step\": %lld, \"loss\": %s, \"lr\": %s, \"grad_norm\": %s, \"tokens_per_s\": "
                "%.1f, \"flops_per_s\": %.6g, \"mfu\": %s, \"roofline\": %s, \"elapsed_s\": "
-               "%.3f}\n",
+               "%.3f",
                static_cast<long long>(r.step), json_number(r.loss).c_str(),
                json_number(r.learning_rate).c_str(), json_number(r.grad_norm).c_str(),
                work_.tokens / r.seconds, flops_per_s,
                json_share(work_, flops_per_s / work_.peak_flops).c_str(),
                json_share(work_, work_.roofline_seconds / r.seconds).c_str(), elapsed_);
+  if (!r.expert_tokens.empty())
+    std::fprintf(log_->stream(), ", \"busiest_expert\": %.4f, \"expert_tokens\": %s", r.busiest,
+                 r.expert_tokens.c_str());
+  std::fputs("}\n", log_->stream());
   flush_log();
 }
 

@@ -7,8 +7,10 @@
 // The JSON keys are fixed: step, loss, lr, grad_norm, tokens_per_s, flops_per_s, mfu, roofline,
 // elapsed_s; for a validation step, val_bits_per_byte; and on the last line val_bits_per_byte,
 // zlib_bits_per_byte. mfu is the share of the machine's arithmetic; it and roofline are null where
-// that was not measured. Losses are written with all their digits: two runs are equal when these
-// are.
+// that was not measured. A step of a model with experts also has busiest_expert, the largest share
+// of an expert of a layer as a multiple of the mean, and expert_tokens, a list of the choices of
+// each expert for each layer; the table has the first as "busy". Losses are written with all their
+// digits: two runs are equal when these are.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +27,10 @@ struct step_report {
   std::int64_t step;  // from 1
   double loss;        // nats a token, the mean of the step's micro-batches
   double learning_rate;
-  double grad_norm;  // before clipping
-  double seconds;    // of this step
+  double grad_norm;                // before clipping
+  double seconds;                  // of this step
+  double busiest = 0;              // choices of the busiest expert by the mean of its layer
+  std::string expert_tokens = {};  // choices of each expert, a list of lists in JSON; empty: none
 };
 
 // The work of a step, and the machine's limits.
@@ -34,6 +38,7 @@ struct step_work {
   double tokens, flops;
   double peak_flops;        // FLOP/s of this machine; 0: not measured, no shares are printed
   double roofline_seconds;  // of the step at the machine's limits
+  bool experts = false;     // the table has the busiest expert
 
   bool measured() const { return peak_flops > 0; }
 };
@@ -47,7 +52,7 @@ struct step_range {
 };
 
 // The table's heading and a step's row; `left` is in seconds.
-std::string heading(std::int64_t steps);
+std::string heading(std::int64_t steps, bool experts = false);
 std::string row(std::int64_t steps, const step_report& report, const step_work& work, double left);
 
 // "16.7 k", "1.25 M", and with a unit "16.7 ktok/s".

@@ -70,6 +70,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
   if (!values.run.routing_record.empty() || !values.run.routing_replay.empty())
     choices_ = std::make_unique<step_choices>(
         rank, values, crc32_of(0, text.training.data(), text.training.size()));
+  if (values.model.has_experts() && !values.parallel.post_validation)
+    loads_ = std::make_unique<expert_loads>(rank, values.model);
   if (sharded()) weights_.shard(rank, data_parallel_->own());
   counted_ = counted_ranges(weights_, data_parallel_.get());
   if (plan_) {
@@ -233,6 +235,7 @@ void trainer::write_batch(std::int64_t micro_batch, class activations& into) {
   const std::int64_t first = micro_batch * values_.data.batch + rank_.copy() * windows_here();
   into.choices = choices_.get();
   into.limits = values_.model.has_capacity();
+  into.loads = loads_.get();
   into.first_token = first * values_.data.sequence - steps_done_ * values_.data.step_tokens();
   writer_.begin();
   for (std::int64_t i = 0; i < windows_here(); ++i) writer_.add(windows_.at(first + i));
@@ -319,10 +322,12 @@ trainer::result trainer::waited() {
   weights_.clear_gradients();
   memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
   if (choices_) choices_->begin(steps_done_ + 1);
+  if (loads_) loads_->begin();
   memory_.begin_step();
   double loss = pipeline_ ? pipelined() : micro_batches();
   memory_.end_step();
   if (choices_) choices_->end();
+  if (loads_) loads_->end();
   finish_gradients(stream_, *parallel_, weights_, data_parallel_.get());
   loss = rank_.sum(loss) / rank_.copies();
   memory_.note("optimizer");
@@ -382,6 +387,7 @@ std::int64_t trainer::write_windows(const window* all, std::int64_t count,
                                     class activations& into) {
   into.choices = nullptr;
   into.limits = false;
+  into.loads = nullptr;
   writer_.begin();
   for (std::int64_t i = 0; i < count; ++i) writer_.add(all[i]);
   if (count == 0 && !parallel_->experts.is_alone()) {

@@ -14,6 +14,7 @@
 #include "examples/decoder/data/corpus.hpp"
 #include "examples/decoder/data/training_windows.hpp"
 #include "examples/decoder/data/window_writer.hpp"
+#include "examples/decoder/model/experts/expert_loads.hpp"
 #include "examples/decoder/model/experts/step_choices.hpp"
 #include "examples/decoder/model/model.hpp"
 #include "examples/decoder/optimizer/optimizer.hpp"
@@ -60,6 +61,9 @@ class trainer {
 
   std::int64_t steps_done() const { return steps_done_; }
   const std::vector<float>& losses() const { return losses_; }  // of each step, in nats
+  // The choices of experts in the last step, at rank 0; nullptr for a model without experts, or
+  // where steps do not wait for each other.
+  const expert_loads* loads() const { return loads_.get(); }
   // Serve a rank that has all layers.
   class model& model() {
     return *model_;
@@ -139,6 +143,7 @@ class trainer {
   std::vector<float> losses_;
   std::unique_ptr<parity_trace> trace_;
   std::unique_ptr<step_choices> choices_;  // or nullptr
+  std::unique_ptr<expert_loads> loads_;    // or nullptr
 };
 
 }  // namespace decoder

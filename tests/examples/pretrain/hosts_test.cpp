@@ -76,7 +76,7 @@ TEST_CASE("over two hosts each dispatcher has the same bits, with and without a 
   }
   const words experts = {"--experts", "8", "--expert_inner", "24", "--ep", "4"};
   for (const char* hosts : {"0011", "0001"})
-    for (const char* kind : {"all_gather", "all_to_all_sequence"})
+    for (const char* kind : {"all_gather", "all_to_all_sequence", "hierarchical"})
       for (const char* factor : {"0", "0.8"}) {
         words all = experts;
         all.insert(all.end(), {"--capacity_factor", factor});

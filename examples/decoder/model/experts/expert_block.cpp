@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "examples/decoder/data/vocabulary.hpp"
+#include "examples/decoder/model/experts/expert_loads.hpp"
 #include "examples/decoder/model/experts/step_choices.hpp"
 #include "examples/decoder/model/recompute.hpp"
 
@@ -164,6 +165,8 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
                         .normalize(model_.router_normalize));
   if (now.choices != nullptr) record_or_replay(now, e);
   e.rows = own_rows(now) * model_.experts_per_token - leave_out_padding(now, e);
+  if (now.loads != nullptr)
+    now.loads->add(layer_, reinterpret_cast<const std::int64_t*>(e.counts.data()));
   if (e.dispatched) begin_routing(now, e);
 }
 

@@ -108,6 +108,26 @@ TEST_CASE("rows stand under their heading and fit a terminal, whatever the numbe
   }
 }
 
+TEST_CASE("rows of a model with experts have the busiest one") {
+  const step_work work = {4096, 1e9, 1e11, 0.2, true};
+  CHECK(heading(200, true) ==
+        "   step    loss  bits/byte       lr    grad   tok/s   roof  busy     left");
+  step_report of = {40, 2.4112, 1.96e-3, 0.847, 0.25, 1.523, "[[3, 1]]"};
+  CHECK(row(200, of, work, 41) ==
+        " 40/200  2.4112     3.4786  2.0e-03  0.8470  16.4 k   80 %  1.52     0:41");
+  of.busiest = 256;
+  CHECK_THAT(row(200, of, work, 41), Contains("80 %   256 "));
+  of.expert_tokens.clear();
+  CHECK_THAT(row(200, of, {4096, 1e9, 0, 0, true}, 41), Contains("  -     - "));
+  temporary t;
+  console screen;
+  progress p(screen, {2, 0, 2, 10}, work, t / "log");
+  p.step({1, 5.5, 1e-3, 0.5, 0.5, 1.5, "[[3, 1], [2, 2]]"});
+  CHECK_THAT(get(t / "log"), Contains(R"("elapsed_s": 0.500, "busiest_expert": 1.5000, )"
+                                      R"("expert_tokens": [[3, 1], [2, 2]]})"
+                                      "\n"));
+}
+
 TEST_CASE("shares of a machine that was not measured are not reported") {
   temporary t;
   const step_work unmeasured = {4096, 1e9, 0, 0};

@@ -121,3 +121,32 @@ TEST_CASE("a run with a capacity goes on without ranks, and a new one without th
   CHECK(ended(0, run_program({"--generate", "The ", "--load", w / "out"})).text.size() > 4);
   ended(0, w.run({"--load", w / "out", "--out", w / "tuned", "--capacity_factor", "0"}));
 }
+
+TEST_CASE(
+    "the log has the choices of each expert, the same on any ranks, and a picture shows them") {
+  workplace w;
+  const auto tokens = [&](const std::string& log) {
+    std::string all, line;
+    std::istringstream lines(get(w / log));
+    while (std::getline(lines, line)) {
+      const auto at = line.find("\"busiest_expert\"");
+      if (at != std::string::npos) all += line.substr(at) + "\n";
+    }
+    return all;
+  };
+  const outcome one =
+      ended(0, w.run(experts, {"--log", w / "one", "--routing_record", w / "routing"}));
+  CHECK_THAT(one.text, Contains("roof  busy"));
+  ended(0, w.run(experts, {"--ranks", "8", "--tp", "2", "--pp", "2", "--cp", "2", "--ep", "2",
+                           "--transport", "local", "--log", w / "cut", "--expert_picture",
+                           w / "experts.svg", "--routing_replay", w / "routing"}));
+  CHECK_THAT(tokens("one"), Contains("\"expert_tokens\": [["));
+  CHECK(tokens("one") == tokens("cut"));
+  CHECK_THAT(get(w / "experts.svg"), Contains("layer 1") && Contains("</svg>"));
+  put(w / "mine.svg", "precious");
+  CHECK_THAT(ended(1, w.run(experts, {"--expert_picture", w / "mine.svg"})).text,
+             Contains("mine.svg"));
+  CHECK(get(w / "mine.svg") == "precious");
+  CHECK_THAT(ended(1, w.run({"--expert_picture", w / "a.svg"})).text,
+             Contains("is of a model with experts, not with experts = 0"));
+}
