@@ -8,9 +8,10 @@
 // held against the composition's, bit for bit. Causal attention takes turns with the whole sequence
 // on one rank: parallel/attention_rows.cpp. Shapes: rows of all, heads of queries : of keys,
 // elements of a head, kind of plan. The loss of cut classes takes turns with that of all classes on
-// one rank: parallel/loss_rows.cpp. Shapes: tokens, classes of all ranks, where the logits lie.
-// Linear layers take turns with their composition: parallel/linear_rows.cpp, and pairs of them with
-// packed weights: parallel/packed_pair_rows.cpp. So do rows of a cut table:
+// one rank: parallel/loss_rows.cpp. Shapes: tokens, classes of all ranks, where the logits lie. Its
+// rates from memory are held against two threads' limit. Linear layers take turns with their
+// composition, gradients with their products alone, too: parallel/linear_rows.cpp; and pairs of
+// layers with packed weights: parallel/packed_pair_rows.cpp. So do rows of a cut table:
 // parallel/embedding_rows.cpp; shapes: tokens, elements of a row, where y lies. Norms of a cut
 // hidden dimension take turns with norms of whole rows: parallel/norm_rows.cpp. Tokens to experts
 // and back take turns with their composition: parallel/dispatch_rows.cpp. Ranks are threads (local)

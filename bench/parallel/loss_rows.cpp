@@ -7,10 +7,16 @@
 // memory, or in part from a third cache as large. The gradient has a tensor of its own, so that
 // every call sees the same logits. Results are held against the whole's, each number relative to
 // its own.
+//
+// "of the limit": a rank's half alone, of as many tokens as fill 128 MiB on each rank. The rate is
+// that of both ranks' logits read, and of the gradient also of what is written. The limit is two
+// threads' from memory: a read, or the better copy. It is the mean of a calibration before these
+// rows and one behind them.
 #include <cmath>
 #include <cstring>
 
 #include "bench/harness/require.hpp"
+#include "bench/limits/calibration.hpp"
 #include "bench/parallel/attention_calls.hpp"
 #include "bench/parallel/pair_rows.hpp"
 
@@ -98,6 +104,20 @@ class class_range {
                     sums_ = view(lse_), dy_ = view(dloss_);
 };
 
+void call_forward(const rank_of& me, const class_range& own) {
+  velo_vocab_parallel_cross_entropy_args args = VELO_VOCAB_PARALLEL_CROSS_ENTROPY_ARGS_INIT;
+  own.set_forward(args);
+  args.group = me.group;
+  require(velo_vocab_parallel_cross_entropy(me.stream, &args));
+}
+void call_gradient(const rank_of& me, const class_range& own) {
+  velo_vocab_parallel_cross_entropy_backward_args args =
+      VELO_VOCAB_PARALLEL_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
+  own.set_gradient(args);
+  args.group = me.group;
+  require(velo_vocab_parallel_cross_entropy_backward(me.stream, &args));
+}
+
 // One rank's calls of a row.
 class losses {
  public:
@@ -119,10 +139,7 @@ class losses {
       args.reduction = VELO_REDUCTION_NONE;
       return require(velo_cross_entropy(me_.stream, &args));
     }
-    velo_vocab_parallel_cross_entropy_args args = VELO_VOCAB_PARALLEL_CROSS_ENTROPY_ARGS_INIT;
-    own_.set_forward(args);
-    args.group = me_.group;
-    require(velo_vocab_parallel_cross_entropy(me_.stream, &args));
+    call_forward(me_, own_);
   }
   void gradient(int which) const {
     if (which == peer) {
@@ -131,11 +148,7 @@ class losses {
       args.reduction = VELO_REDUCTION_NONE;
       return require(velo_cross_entropy_backward(me_.stream, &args));
     }
-    velo_vocab_parallel_cross_entropy_backward_args args =
-        VELO_VOCAB_PARALLEL_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
-    own_.set_gradient(args);
-    args.group = me_.group;
-    require(velo_vocab_parallel_cross_entropy_backward(me_.stream, &args));
+    call_gradient(me_, own_);
   }
 
   const row& r_;
@@ -151,6 +164,82 @@ std::vector<row> all_rows() {
   return rows;
 }
 
+// ---- against memory's limit ----
+
+constexpr std::int64_t limit_bytes = std::int64_t{128} << 20;  // of a rank's logits
+
+// One rank's half alone.
+class half_losses {
+ public:
+  half_losses(const row& r, const rank_of& me)
+      : r_(r), me_(me), own_(r, me.number * classes / ranks, classes / ranks) {
+    call_forward(me_, own_);  // for the gradient
+  }
+  void call(int) const { r_.gradient ? call_gradient(me_, own_) : call_forward(me_, own_); }
+
+ private:
+  const row& r_;
+  const rank_of& me_;
+  const class_range own_;
+};
+
+result against_limit(const row& r, const char* by, const board& all) {
+  const double bytes = static_cast<double>(ranks * limit_bytes) * (r.gradient ? 2 : 1);
+  result made;
+  made.name = r.name();
+  made.shape = std::to_string(r.tokens) + "x" + std::to_string(classes) + " of the limit";
+  made.residency = by;
+  made.unit = "GB/s";
+  made.bound = r.gradient ? limit::copy_nt : limit::read;
+  made.type = r.type;
+  made.threads = ranks;
+  made.p25s = {all.slower(ours, 0.25)};
+  made.mins = {all.slower(ours, 0)};
+  made.rates = {1e-9 * bytes / made.p25s[0]};
+  return made;
+}
+
+double limit_of(const row& r, const calibration& at) {
+  if (!r.gradient) return at.at(limit::read, ranks);
+  return std::max(at.at(limit::copy, ranks), at.at(limit::copy_nt, ranks));
+}
+
+struct limited {
+  row of;
+  result made;
+  int rounds;
+};
+
+std::vector<limited> measure_halves(const pair_options& set, board& all) {
+  std::vector<limited> made;
+  for (const dtype type : {dtype::f32, dtype::bf16})
+    for (const bool gradient : {false, true})
+      for (const char* by : {"local", "shm"}) {
+        const row r{type, limit_bytes / (classes / ranks * bytes_of(type)), gradient};
+        all.rounds = board::most_rounds;
+        by_way(by, [&](const rank_of& me) {
+          const half_losses one(r, me);
+          alternate(me, all, set.seconds, 1, [&one](int which) { one.call(which); });
+        });
+        made.push_back({r, against_limit(r, by, all), all.rounds});
+      }
+  return made;
+}
+
+void measure_limits(const pair_options& set, board& all, const row_taker& take) {
+  if (!set.filter.empty() && set.filter.find("limit") == std::string::npos) return;
+  const machine here = identify_machine();
+  const calibration before = calibrate(here, {ranks}, quick);
+  std::vector<limited> rows = measure_halves(set, all);
+  const calibration limits = mean(before, calibrate(here, {ranks}, quick));
+  for (limited& one : rows) {
+    const double most = limit_of(one.of, limits);
+    one.made.limits = {most};
+    one.made.add_peer("limit", most, one.made.rates[0] / most);
+    take(one.made, one.rounds);
+  }
+}
+
 }  // namespace
 
 bool measure_losses(const pair_options& set, board& all, const row_taker& take) {
@@ -158,6 +247,7 @@ bool measure_losses(const pair_options& set, board& all, const row_taker& take) 
     const pair_row of{r.name(), r.type, r.text(), "whole", r.in_cache()};
     if (!measure_pair<losses>(of, r, set, all, take)) return false;
   }
+  measure_limits(set, all, take);
   return true;
 }
 

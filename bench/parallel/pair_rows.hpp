@@ -17,8 +17,9 @@ struct pair_row {
   std::string name;
   dtype type;
   std::string shape;
-  const char* peer;       // "composition", "whole"
-  bool in_cache = false;  // each timed call follows an untimed one of its kind
+  const char* peer;        // "composition", "whole"
+  bool in_cache = false;   // each timed call follows an untimed one of its kind
+  int calls = contenders;  // that take turns; those behind the two are the caller's
 };
 
 inline result result_of(const pair_row& r, const char* by, const board& all) {
@@ -50,7 +51,7 @@ bool measure_pair(const pair_row& r, const What& what, const pair_options& set, 
     const rank_body body = [&](const rank_of& me) {
       Calls one(what, me);
       const auto call = [&one](int which) { one.call(which); };
-      alternate(me, all, set.seconds, contenders, call, r.in_cache);
+      alternate(me, all, set.seconds, r.calls, call, r.in_cache);
       if (!one.is_right()) all.wrong = 1;
     };
     by_way(by, body);
