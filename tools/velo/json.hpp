@@ -23,6 +23,14 @@ inline json parse(const std::string& text) {
   return read;
 }
 
+// Why a text could not be read, without the control characters that jansson quotes from it.
+inline std::string reason_of(const json_error_t& error) {
+  std::string reason = error.text;
+  for (char& c : reason)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return reason;
+}
+
 inline json_t* member(const json_t* object, const char* name) {
   return json_object_get(object, name);
 }

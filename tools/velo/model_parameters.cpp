@@ -25,7 +25,7 @@ class config {
     const std::string text = read_file(file);
     root_.reset(json_loadb(text.data(), text.size(), 0, &error));
     if (root_ == nullptr)
-      throw input_error(file + ":" + std::to_string(error.line) + ": " + error.text);
+      throw input_error(file + ":" + std::to_string(error.line) + ": " + reason_of(error));
     if (!json_is_object(root_.get())) fail("expected an object");
   }
 

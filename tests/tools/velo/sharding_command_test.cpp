@@ -267,6 +267,7 @@ TEST_CASE("sharding refuses files that are no config.json by their line or key")
   refused(all_bytes, "1: ");
   refused(std::string(100, '\0'), "1: ");
   refused(good + "}", "2: end of file expected");
+  refused("{\"model_type\": \x02}", "1: invalid token near '?'");
   refused(std::string(1 << 20, '['), "1: maximum parsing depth");
   refused("{\"a\": " + std::string(100000, '{'), "1: ");
   refused(std::string(1 << 22, ' '), "1: ");

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "tests/random.hpp"
-#include "tests/sched/parallel/context/described_plan.hpp"
+#include "tests/sched/parallel/context/visible_cells.hpp"
 
 using namespace velo::testing;
 
@@ -31,22 +31,6 @@ struct enumerated_case {
     if (!mask.empty()) all.mask = mask.data();
     return all;
   }
-  // Of each cell, whether its query sees its key.
-  std::vector<std::uint8_t> visible() const {
-    const std::int64_t rows = desc.sequence;
-    std::vector<std::uint8_t> all(at(rows * rows));
-    std::int64_t begin = 0;
-    std::size_t document = 0;
-    for (std::int64_t q = 0; q < rows; ++q) {
-      for (; document < ends.size() && ends[document] <= q; ++document) begin = ends[document];
-      const std::int64_t end = ends.empty() ? rows : ends[document];
-      for (std::int64_t k = 0; k < rows; ++k)
-        all[at(q * rows + k)] = !mask.empty()
-                                    ? mask[at(q * rows + k)] == 0
-                                    : k >= begin && k < end && (desc.causal == 0 || k <= q);
-    }
-    return all;
-  }
 };
 
 void require_rows(const described_plan& plan, std::int64_t ranks, std::int64_t sequence) {
@@ -56,27 +40,6 @@ void require_rows(const described_plan& plan, std::int64_t ranks, std::int64_t s
   std::sort(all.begin(), all.end());
   REQUIRE(static_cast<std::int64_t>(all.size()) == sequence);
   for (std::int64_t row = 0; row < sequence; ++row) REQUIRE(all[at(row)] == row);
-}
-
-// The cells of one head: each visible one once, and nothing else.
-void require_cells(const std::vector<described_task>& tasks, std::int64_t head,
-                   const std::vector<std::uint8_t>& visible, std::int64_t sequence) {
-  std::vector<std::uint8_t> left = visible;
-  bool right = true;
-  for (const described_task& task : tasks) {
-    if (head < task.is.heads_begin || head >= task.is.heads_end) continue;
-    for (const std::int64_t q : task.queries)
-      for (const std::int64_t k : task.keys) {
-        const std::size_t cell = at(q * sequence + k);
-        if (task.is.cells == VELO_SEQUENCE_CELLS_CAUSAL && k > q) continue;
-        if (task.is.cells == VELO_SEQUENCE_CELLS_MASKED && visible[cell] == 0) continue;
-        right = right && left[cell] == 1;
-        left[cell] = 0;
-      }
-  }
-  INFO("head " << head);
-  REQUIRE(right);
-  REQUIRE(std::count(left.begin(), left.end(), 1) == 0);
 }
 
 void require_counts(const described_plan& plan, velo_sequence_pass pass, std::int64_t cells) {
@@ -111,12 +74,14 @@ void require_enumerated(const enumerated_case& of) {
                << ", kv_cache " << d.kv_cache << ", kv_gather " << d.kv_gather);
   const described_plan plan(of.described());
   require_rows(plan, d.cp, d.sequence);
-  const std::vector<std::uint8_t> visible = of.visible();
+  const std::vector<std::uint8_t> visible = visible_cells(of.described());
   const std::int64_t cells = std::count(visible.begin(), visible.end(), 1);
   for (const velo_sequence_pass pass : {VELO_SEQUENCE_FORWARD, VELO_SEQUENCE_GRADIENT}) {
     const std::vector<described_task> tasks = plan.tasks(pass);
-    for (const std::int64_t head : std::set<std::int64_t>{0, d.heads / 2, d.heads - 1})
-      require_cells(tasks, head, visible, d.sequence);
+    for (const std::int64_t head : std::set<std::int64_t>{0, d.heads / 2, d.heads - 1}) {
+      INFO("head " << head);
+      REQUIRE(compute_each_once(tasks, head, visible, d.sequence));
+    }
     require_counts(plan, pass, cells * d.heads);
     require_messages(plan, pass);
   }

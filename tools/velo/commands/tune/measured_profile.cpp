@@ -80,7 +80,7 @@ layer_sizes shrunk(const std::string& config, const std::string& file) {
   json_error_t error;
   const json read(json_loadb(config.data(), config.size(), 0, &error));
   if (read == nullptr)
-    throw input_error(file + ": line " + std::to_string(error.line) + ": " + error.text);
+    throw input_error(file + ": line " + std::to_string(error.line) + ": " + reason_of(error));
   const auto model = [&](const char* name, std::int64_t otherwise) {
     return size_of(read.get(), "model", name, otherwise, file);
   };
