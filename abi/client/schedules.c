@@ -77,9 +77,7 @@ static void described(void) {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   velo_stage_info stage = VELO_STAGE_INFO_INIT;
   velo_schedule schedule = NULL;
-  velo_sublayer_step steps[3];
   const char* name = NULL;
-  int64_t count = 0;
   const int32_t noop = 2;
   WORKS(velo_schedule_kind_name(VELO_SCHEDULE_ZBV_GREEDY, &name));
   EXPECT(strcmp(name, "zbv-greedy") == 0);
@@ -96,9 +94,54 @@ static void described(void) {
   EXPECT(stage.loss == 1 && stage.embedding == 0);
   REFUSES(velo_schedule_get_stage(schedule, 2, &stage), VELO_ERR_ARGUMENT);
   velo_schedule_destroy(schedule);
-  WORKS(velo_sublayer_plan(1, 0, 3, steps, &count)); /* attention, shared, experts, combine */
-  EXPECT(count == 4 && steps[1].compute == VELO_SUBLAYER_SHARED_F &&
-         steps[1].message == VELO_SUBLAYER_DISPATCH_F);
+}
+
+static int started[2]; /* what was computed, and messages */
+static velo_status start(void* user, velo_stream stream, const velo_sublayer_step* step) {
+  (void)user;
+  (void)stream;
+  ++started[step->message];
+  return step->kind == VELO_SUBLAYER_COMBINE_F ? (velo_status)started[0] - 3 : VELO_OK;
+}
+static int failures;
+static void failed(void* user, const velo_sublayer_step* step, velo_status status) {
+  (void)user;
+  failures += step->kind == VELO_SUBLAYER_COMBINE_F && status == VELO_ERR_FOREIGN;
+}
+
+/* Attention, dispatch beside the shared expert, the experts, combine. */
+static void overlapped(velo_stream stream) {
+  velo_sublayers_desc desc = VELO_SUBLAYERS_DESC_INIT;
+  velo_sublayers_info info = VELO_SUBLAYERS_INFO_INIT;
+  velo_sublayers_run_desc run = VELO_SUBLAYERS_RUN_DESC_INIT;
+  velo_sublayers plan = NULL;
+  velo_sublayer_step steps[5];
+  velo_sublayer_span spans[5];
+  int64_t needs[1] = {-1}, count = 0;
+  char out[24];
+  desc.forward_layers = 1;
+  desc.slices = 2;
+  EXPECT(velo_sublayers_create(&desc, &plan) == VELO_ERR_ARGUMENT && plan == NULL);
+  desc.slices = 1;
+  desc.flags = VELO_SUBLAYERS_SHARED;
+  WORKS(velo_sublayers_create(&desc, &plan));
+  WORKS(velo_sublayers_get_info(plan, &info));
+  EXPECT(info.steps == 5 && info.messages == 2 && info.makespan == 4 && info.exposed == 1);
+  WORKS(velo_sublayers_get_steps(plan, steps, 5, &count));
+  EXPECT(count == 5 && steps[1].kind == VELO_SUBLAYER_DISPATCH_F && steps[1].message == 1);
+  WORKS(velo_sublayers_get_needs(plan, 3, needs, 1, &count));
+  EXPECT(count == 1 && needs[0] == 1);
+  run.compute = run.message = start;
+  run.failed = failed;
+  run.spans = spans;
+  WORKS(velo_sublayers_run(stream, stream, plan, &run));
+  EXPECT(started[0] == 3 && started[1] == 2 && spans[4].begin >= spans[3].end && failures == 0);
+  WORKS(velo_sublayers_write(plan, spans, VELO_SUBLAYERS_JSON, out, sizeof out, NULL));
+  EXPECT(strncmp(out, "{\"forward_layers\": 1,", 21) == 0);
+  REFUSES(velo_sublayers_run(stream, stream, plan, &run), VELO_ERR_FOREIGN);
+  EXPECT(failures == 1 && spans[4].end == -1);
+  velo_sublayers_destroy(plan);
+  EXPECT(velo_sublayers_get_info(plan, &info) == VELO_ERR_HANDLE);
 }
 
 static void read_from_text(void) {
@@ -448,6 +491,7 @@ void client_schedules(velo_stream stream, velo_context context) {
   generated();
   flagged();
   described();
+  overlapped(stream);
   read_from_text();
   sequences();
   experts();

@@ -10,7 +10,7 @@
 // One forward more in the warm-up makes a forward and the backward behind it belong to different
 // micro-batches, which do not wait for each other. `overlap` fuses them into one FB, so that the
 // messages of one to its experts hide behind the arithmetic of the other
-// (sched/schedule/sublayers.hpp).
+// (sched/sublayers/sublayer_order.hpp).
 #include "sched/pipeline/interleaved.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The rows of expert plans.
+// The rows of expert plans and of plans of sublayers.
 #include "tests/calls/rows.hpp"
 
 namespace velo::testing {
@@ -15,6 +15,25 @@ void open_plan(world& w) {
   must(create(w));
 }
 constexpr auto count_copies = &get<velo_expert_plan_get_info, &world::expert_plan>;
+
+velo_status create_sublayers(world& w) {
+  velo_sublayers_desc desc = VELO_SUBLAYERS_DESC_INIT;
+  desc.forward_layers = 1;
+  return velo_sublayers_create(&desc, &w.sublayers);
+}
+void open_sublayers(world& w) {
+  open(w);
+  must(create_sublayers(w));
+}
+velo_status start(void*, velo_stream, const velo_sublayer_step*) {
+  return VELO_OK;
+}
+constexpr auto count_steps = &get<velo_sublayers_get_info, &world::sublayers>;
+template <velo_sublayers_format format>
+velo_status write_sublayers(world& w) {
+  char text[16];
+  return velo_sublayers_write(w.sublayers, nullptr, format, text, sizeof text, nullptr);
+}
 
 }  // namespace
 
@@ -38,6 +57,28 @@ std::vector<call_row> expert_rows() {
        write_text<velo_expert_plan_write, &world::expert_plan, VELO_EXPERT_PLAN_JSON>},
       {"velo_expert_plan_write", open_plan,
        write_text<velo_expert_plan_write, &world::expert_plan, VELO_EXPERT_PLAN_SVG>},
+      {"velo_sublayers_create", nothing, create_sublayers},
+      {"velo_sublayers_destroy", open_sublayers,
+       destroy<velo_sublayers_destroy, &world::sublayers, count_steps>},
+      {"velo_sublayers_get_info", open_sublayers, count_steps},
+      {"velo_sublayers_get_steps", open_sublayers,
+       [](world& w) {
+         velo_sublayer_step steps[4];
+         return velo_sublayers_get_steps(w.sublayers, steps, 4, nullptr);
+       }},
+      {"velo_sublayers_get_needs", open_sublayers,
+       [](world& w) {
+         std::int64_t needs[1] = {};
+         return velo_sublayers_get_needs(w.sublayers, 1, needs, 1, nullptr);
+       }},
+      {"velo_sublayers_write", open_sublayers, write_sublayers<VELO_SUBLAYERS_JSON>},
+      {"velo_sublayers_write", open_sublayers, write_sublayers<VELO_SUBLAYERS_SVG>},
+      {"velo_sublayers_run", open_sublayers,
+       [](world& w) {
+         velo_sublayers_run_desc desc = VELO_SUBLAYERS_RUN_DESC_INIT;
+         desc.compute = desc.message = &start;
+         return velo_sublayers_run(w.now, w.now, w.sublayers, &desc);
+       }},
   };
 }
 

@@ -116,6 +116,9 @@ void open_groups(world& w) {
   velo_expert_plan_desc places = VELO_EXPERT_PLAN_DESC_INIT;
   places.loads = loads;
   must(velo_expert_plan_create(&places, &w.expert_plan));
+  velo_sublayers_desc parts = VELO_SUBLAYERS_DESC_INIT;
+  parts.forward_layers = 1;
+  must(velo_sublayers_create(&parts, &w.sublayers));
 }
 
 void open_schedules(world& w) {

@@ -95,12 +95,6 @@ std::vector<call_row> sched_rows() {
          return velo_schedule_kind_name(VELO_SCHEDULE_ZBV, &name);
        }},
       {"velo_schedule_get_stage", open_schedule, get<velo_schedule_get_stage, &world::schedule, 1>},
-      {"velo_sublayer_plan", nothing,
-       [](world&) {
-         velo_sublayer_step steps[16];
-         std::int64_t count = 0;
-         return velo_sublayer_plan(1, 1, 16, steps, &count);
-       }},
       {"velo_schedule_get_length", open_schedule,
        get<velo_schedule_get_length, &world::schedule, 1>},
       {"velo_schedule_get_actions", open_schedule,

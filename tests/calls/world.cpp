@@ -44,6 +44,7 @@ const kind kinds[] = {KIND(context),
                       KIND(sharding),
                       KIND(sequence_plan),
                       KIND(expert_plan),
+                      KIND(sublayers),
                       KIND(schedule),
                       KIND(mailbox),
                       KIND(tuning)};
@@ -106,6 +107,7 @@ void world::close() {
   end(context, &velo_context_destroy);
   end(sequence_plan, &velo_sequence_plan_destroy);
   end(expert_plan, &velo_expert_plan_destroy);
+  end(sublayers, &velo_sublayers_destroy);
   end(sharding, &velo_sharding_destroy);
   end(topology, &velo_topology_destroy);
   end(schedule, &velo_schedule_destroy);

@@ -57,6 +57,7 @@ struct world {
   velo_dispatcher dispatcher = nullptr;
   velo_routing routing = nullptr;
   velo_expert_plan expert_plan = nullptr;
+  velo_sublayers sublayers = nullptr;
   velo_topology topology = nullptr;
   velo_sharding sharding = nullptr;
   velo_sequence_plan sequence_plan = nullptr;

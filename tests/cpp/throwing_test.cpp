@@ -321,9 +321,36 @@ TEST_CASE("a schedule is generated, checked, priced and written, and read again"
   CHECK(again.info().kind == VELO_SCHEDULE_1F1B);
   CHECK(order.stage(2).rank == 2);
   CHECK(std::string(velo::schedule::kind_name(VELO_SCHEDULE_ZBV)) == "zbv");
+}
+
+TEST_CASE("a plan of sublayers is priced, read and carried out") {
+  velo_sublayers_desc desc = VELO_SUBLAYERS_DESC_INIT;
+  desc.forward_layers = desc.backward_layers = 1;
+  const velo::sublayers plan = velo::sublayers::create(desc);
+  CHECK(plan.info().steps == 10);
+  CHECK(plan.info().exposed == 0);
   velo_sublayer_step steps[2] = {};
-  CHECK(velo::sublayer_plan(2, 2, 2, steps) == 16);
-  CHECK(steps[0].message == VELO_SUBLAYER_COMBINE_B);
+  CHECK(plan.steps(steps, 2) == 10);
+  CHECK(steps[0].kind == VELO_SUBLAYER_COMBINE_B);
+  int64_t needs[1] = {};
+  CHECK(plan.needs(2, needs, 1) == 1);
+  CHECK(needs[0] == 1);
+  CHECK(plan.write<std::string>(VELO_SUBLAYERS_SVG).find("</svg>") != std::string::npos);
+
+  const velo::context context = velo::context::create();
+  int started = 0;
+  velo_sublayers_run_desc run = VELO_SUBLAYERS_RUN_DESC_INIT;
+  run.user = &started;
+  run.compute = run.message = [](void* user, velo_stream, const velo_sublayer_step*) {
+    ++*static_cast<int*>(user);
+    return velo_status{VELO_OK};
+  };
+  plan.run(context.inline_stream(), context.inline_stream(), run);
+  CHECK(started == 10);
+  run.compute = nullptr;
+  CHECK_THROWS_AS(plan.run(context.inline_stream(), context.inline_stream(), run), velo::error);
+  desc.slicing = VELO_SUBLAYER_BY_ROWS;
+  CHECK_THROWS_AS(velo::sublayers::create(desc), velo::error);
 }
 
 TEST_CASE("layouts are searched for, and read row by row") {

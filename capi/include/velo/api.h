@@ -424,8 +424,7 @@ struct velo_api {
   velo_status (*schedule_get_stage)(velo_schedule schedule, int32_t stage, velo_stage_info* info);
 
   /* velo/sublayers.h */
-  velo_status (*sublayer_plan)(int32_t forward_layers, int32_t backward_layers, int64_t capacity,
-                               velo_sublayer_step* steps, int64_t* count);
+  velo_status (*sublayers_create)(const velo_sublayers_desc* desc, velo_sublayers* plan);
 
   /* velo/dispatch.h */
   velo_status (*group_dispatch)(velo_stream stream, velo_group inside, velo_group across,
@@ -782,6 +781,19 @@ struct velo_api {
                                            const velo_all_to_all_all_gather_bmm_args* args);
   velo_status (*bmm_reduce_scatter_all_to_all)(velo_stream stream,
                                                const velo_bmm_reduce_scatter_all_to_all_args* args);
+
+  /* velo/sublayers.h */
+  void (*sublayers_destroy)(velo_sublayers plan);
+  velo_status (*sublayers_get_info)(velo_sublayers plan, velo_sublayers_info* info);
+  velo_status (*sublayers_get_steps)(velo_sublayers plan, velo_sublayer_step* steps,
+                                     int64_t capacity, int64_t* count);
+  velo_status (*sublayers_get_needs)(velo_sublayers plan, int64_t step, int64_t* needs,
+                                     int64_t capacity, int64_t* count);
+  velo_status (*sublayers_write)(velo_sublayers plan, const velo_sublayer_span* spans,
+                                 velo_sublayers_format format, char* buffer, uint64_t capacity,
+                                 uint64_t* needed);
+  velo_status (*sublayers_run)(velo_stream compute, velo_stream messages, velo_sublayers plan,
+                               const velo_sublayers_run_desc* desc);
 };
 
 VELO_END_C

@@ -285,6 +285,14 @@ VELO_SUBLAYER_ATTENTION_B = 10
 VELO_SUBLAYER_EXPERTS_W = 11
 VELO_SUBLAYER_ATTENTION_W = 12
 VELO_SUBLAYER_SEND_B = 13
+VELO_SUBLAYER_WHOLE = 0
+VELO_SUBLAYER_BY_EXPERT = 1
+VELO_SUBLAYER_BY_ROWS = 2
+VELO_SUBLAYER_BY_SEQUENCE = 3
+VELO_SUBLAYERS_SHARED = 1
+VELO_SUBLAYERS_SEND = 2
+VELO_SUBLAYERS_JSON = 0
+VELO_SUBLAYERS_SVG = 1
 VELO_PATH_START = 0
 VELO_PATH_RANK = 1
 VELO_PATH_MESSAGE = 2
@@ -568,6 +576,10 @@ class velo_routing(c_void_p):
 
 class velo_expert_plan(c_void_p):
     """On which ranks each expert lies."""
+
+
+class velo_sublayers(c_void_p):
+    """The order of a layer's parts, in which messages travel while something else is computed."""
 
 
 class velo_tuning(c_void_p):
@@ -891,7 +903,23 @@ class velo_stage_info(Sized):
 
 
 class velo_sublayer_step(ctypes.Structure):
-    """What is computed, and which message is on its way meanwhile."""
+    """A step of a plan of sublayers."""
+
+
+class velo_sublayers_desc(Sized):
+    """What a plan of sublayers is made for."""
+
+
+class velo_sublayers_info(Sized):
+    """Numbers of a plan of sublayers."""
+
+
+class velo_sublayer_span(ctypes.Structure):
+    """When a step of a run began and ended, in nanoseconds of the monotonic clock."""
+
+
+class velo_sublayers_run_desc(Sized):
+    """What carries a plan of sublayers out."""
 
 
 class velo_violation(Sized):
@@ -1036,6 +1064,8 @@ velo_executor_decide_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32, c_int3
 velo_executor_step_fn = CFUNCTYPE(c_int32, c_void_p, velo_stream, POINTER(velo_action), c_double, c_int32)
 velo_executor_rollback_fn = CFUNCTYPE(c_int32, c_void_p, velo_stream)
 velo_executor_forget_fn = CFUNCTYPE(c_int32, c_void_p)
+velo_sublayer_fn = CFUNCTYPE(c_int32, c_void_p, velo_stream, POINTER(velo_sublayer_step))
+velo_sublayers_failed_fn = CFUNCTYPE(None, c_void_p, POINTER(velo_sublayer_step), c_int32)
 
 velo_error_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1842,10 +1872,49 @@ velo_stage_info._fields_ = [
     ("loss", c_int32),
 ]
 velo_sublayer_step._fields_ = [
-    ("compute", c_int32),
-    ("compute_layer", c_int32),
+    ("kind", c_int32),
+    ("layer", c_int32),
+    ("slice", c_int32),
     ("message", c_int32),
-    ("message_layer", c_int32),
+]
+velo_sublayers_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("flags", c_uint32),
+    ("forward_layers", c_int32),
+    ("backward_layers", c_int32),
+    ("slicing", c_int32),
+    ("slices", c_int32),
+    ("forward_dense", POINTER(c_int32)),
+    ("backward_dense", POINTER(c_int32)),
+    ("times", POINTER(c_double)),
+    ("latency", c_double),
+    ("order", POINTER(velo_sublayer_step)),
+    ("order_steps", c_int64),
+]
+velo_sublayers_desc._defaults_ = {"slices": 1}
+velo_sublayers_desc._numbers_ = ("slicing",)
+velo_sublayers_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("slices", c_int32),
+    ("steps", c_int64),
+    ("messages", c_int64),
+    ("makespan", c_double),
+    ("computing", c_double),
+    ("communicating", c_double),
+    ("exposed", c_double),
+]
+velo_sublayer_span._fields_ = [
+    ("begin", c_int64),
+    ("end", c_int64),
+]
+velo_sublayers_run_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("user", c_void_p),
+    ("compute", velo_sublayer_fn),
+    ("message", velo_sublayer_fn),
+    ("failed", velo_sublayers_failed_fn),
+    ("spans", POINTER(velo_sublayer_span)),
 ]
 velo_violation._fields_ = [
     ("struct_size", c_uint32),
@@ -4530,7 +4599,7 @@ FUNCTIONS = {
     "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
     "velo_schedule_kind_name": (c_int32, enumeration, POINTER(c_char_p)),
     "velo_schedule_get_stage": (c_int32, velo_schedule, c_int32, POINTER(velo_stage_info)),
-    "velo_sublayer_plan": (c_int32, c_int32, c_int32, c_int64, POINTER(velo_sublayer_step), POINTER(c_int64)),
+    "velo_sublayers_create": (c_int32, POINTER(velo_sublayers_desc), POINTER(velo_sublayers)),
     "velo_group_dispatch": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor)),
     "velo_group_get_link": (c_int32, velo_group, POINTER(velo_link)),
     "velo_tune": (c_int32, POINTER(velo_tune_desc), POINTER(velo_tuning)),
@@ -4703,6 +4772,12 @@ FUNCTIONS = {
     "velo_capacity": (c_int32, velo_stream, POINTER(velo_capacity_args)),
     "velo_all_to_all_all_gather_bmm": (c_int32, velo_stream, POINTER(velo_all_to_all_all_gather_bmm_args)),
     "velo_bmm_reduce_scatter_all_to_all": (c_int32, velo_stream, POINTER(velo_bmm_reduce_scatter_all_to_all_args)),
+    "velo_sublayers_destroy": (None, velo_sublayers),
+    "velo_sublayers_get_info": (c_int32, velo_sublayers, POINTER(velo_sublayers_info)),
+    "velo_sublayers_get_steps": (c_int32, velo_sublayers, POINTER(velo_sublayer_step), c_int64, POINTER(c_int64)),
+    "velo_sublayers_get_needs": (c_int32, velo_sublayers, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)),
+    "velo_sublayers_write": (c_int32, velo_sublayers, POINTER(velo_sublayer_span), enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_sublayers_run": (c_int32, velo_stream, velo_stream, velo_sublayers, POINTER(velo_sublayers_run_desc)),
 }
 
 

@@ -2,10 +2,10 @@
 //
 // Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, swap_space,
 // group, collective, topology, sharding, sequence_plan, buckets, dispatcher, routing, expert_plan,
-// schedule, timeline, tuning, mailbox, executor, pack, managed_tensor, kernel, closure, profiler)
-// are move-only and one pointer wide; views (stream_ref, tensor_view) borrow. A failure throws
-// velo::error, or returns velo::result<T> without exceptions. The library itself sees only the C
-// functions. Start with examples/cpp/hello.cpp.
+// sublayers, schedule, timeline, tuning, mailbox, executor, pack, managed_tensor, kernel, closure,
+// profiler) are move-only and one pointer wide; views (stream_ref, tensor_view) borrow. A failure
+// throws velo::error, or returns velo::result<T> without exceptions. The library itself sees only
+// the C functions. Start with examples/cpp/hello.cpp.
 #pragma once
 
 #include "velo/adaptor.hpp"

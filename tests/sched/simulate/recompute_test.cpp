@@ -1,7 +1,6 @@
 // Recomputed and offloaded activations: their costs and savings, and the kinds of schedules that
 // use them.
 #include "sched/schedule/csv.hpp"
-#include "sched/schedule/sublayers.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 
@@ -125,23 +124,4 @@ TEST_CASE("ripipe in advance makes all again but what the last stage has just ma
   CHECK(count_of(order, 3, VELO_ACTION_RECOMPUTE) == 8);
   CHECK(price(order).peak <= 2 / 2.0);
   CHECK(failure_of([] { made(VELO_SCHEDULE_RIPIPE, {4, 9}); }).argument == "desc.microbatches");
-}
-
-TEST_CASE("every message of a pair of layers goes while something of the other is computed") {
-  using velo_step = velo_sublayer_step;
-  const std::vector<velo_step> plan = sched::sublayer_plan(3, 2);
-  std::size_t hidden = 0, messages = 0;
-  for (const velo_step& s : plan) {
-    messages += s.message != 0 ? 1 : 0;
-    hidden += s.message != 0 && s.compute != 0 ? 1 : 0;
-  }
-  CHECK(messages == 3 * 2 + 2 * 2 + 1);
-  CHECK(messages - hidden == 1);  // what the third forward combines
-  CHECK(sched::sublayer_plan(0, 0).empty());
-  // By itself half of a forward's and all of a backward's messages hide.
-  const std::vector<velo_step> back = sched::sublayer_plan(0, 1);
-  CHECK(back[0].compute == VELO_SUBLAYER_SHARED_B);
-  CHECK(back[0].message == VELO_SUBLAYER_COMBINE_B);
-  CHECK(back[2].message == VELO_SUBLAYER_DISPATCH_B);
-  CHECK(back.back().message == VELO_SUBLAYER_SEND_B);
 }
