@@ -14,7 +14,8 @@
 // layers with packed weights: parallel/packed_pair_rows.cpp. So do rows of a cut table:
 // parallel/embedding_rows.cpp; shapes: tokens, elements of a row, where y lies. Norms of a cut
 // hidden dimension take turns with norms of whole rows: parallel/norm_rows.cpp. Tokens to experts
-// and back take turns with their composition: parallel/dispatch_rows.cpp. Ranks are threads (local)
+// and back take turns with their composition: parallel/dispatch_rows.cpp; so do layers of experts
+// whose messages travel meanwhile: parallel/expert_layer_rows.cpp. Ranks are threads (local)
 // and processes (shm). A filter is a part of "operator type shape by", of attention without the
 // kind. Goals: goals.json, parallel.
 #include <algorithm>
@@ -156,7 +157,7 @@ int run(int argc, char** argv) {
   };
   for (const auto measure :
        {measure_exchanges, measure_attention, measure_losses, measure_embeddings, measure_linears,
-        measure_packed_pairs, measure_norms, measure_dispatches})
+        measure_packed_pairs, measure_norms, measure_dispatches, measure_expert_layers})
     if (!measure(set, all, take)) return 2;
   print_transit("after the rows");
   return judge_pairs("parallel", results, set.json);

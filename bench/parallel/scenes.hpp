@@ -1,5 +1,5 @@
 // The rows that bench_parallel measures beside exchanges: attention, losses, embeddings, linear
-// layers, norms and tokens of experts over two ranks.
+// layers, norms, tokens of experts and layers of experts over two ranks.
 #pragma once
 
 #include <functional>
@@ -25,5 +25,8 @@ bool measure_embeddings(const pair_options& set, board& all, const row_taker& ta
 bool measure_norms(const pair_options& set, board& all, const row_taker& take);
 // Tokens to experts on two ranks and back; the same.
 bool measure_dispatches(const pair_options& set, board& all, const row_taker& take);
+
+// A layer of experts on two ranks, whose messages travel meanwhile; the same.
+bool measure_expert_layers(const pair_options& set, board& all, const row_taker& take);
 
 }  // namespace velo::bench
