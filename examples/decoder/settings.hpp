@@ -140,6 +140,9 @@ struct parallel_settings {
   bool dw_detach = true;         // dualpipe and dualpipev have I and W apart at the end
   bool nanopipe_swap = false;    // inputs of nanopipe's late W wait in other memory
   bool post_validation = false;  // no step waits for the norm of all ranks' gradients
+  // Messages to experts travel beside what is computed: none, shared (of the same pass), or fused
+  // (of a forward and a backward pass at once, too).
+  std::string expert_overlap = "none";
 
   std::int64_t ranks_of_copy() const { return tp * cp * pp; }
   bool in_two() const { return tp_x > 0; }  // tensor parallel in two dimensions

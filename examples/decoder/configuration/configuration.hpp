@@ -119,6 +119,7 @@ class configuration {
   void check_expert_layout() const;
   void check_expert_ranks() const;
   void check_capacity() const;
+  void check_expert_overlap() const;
   void require_expert_fit(std::int64_t ranks) const;
   void check_stages() const;
   void check_sequence_splits() const;

@@ -10,7 +10,8 @@ void configuration::check_experts() const {
   const auto& m = values.model;
   if (!m.has_experts()) {
     for (const char* name : {"experts_per_token", "expert_inner", "router", "router_normalize",
-                             "balance_loss", "capacity_factor", "ep", "dispatcher"})
+                             "balance_loss", "capacity_factor", "ep", "dispatcher",
+                             "expert_overlap"})
       require_unset(name, "is of a model with experts, not with", "experts");
     for (const char* name : {"routing_record", "routing_replay", "expert_picture"})
       require_unset(name, "is of a model with experts, not with", "experts");
@@ -34,6 +35,27 @@ void configuration::check_experts() const {
   check_capacity();
   check_expert_layout();
   check_expert_ranks();
+  check_expert_overlap();
+}
+
+void configuration::check_expert_overlap() const {
+  const auto& p = values.parallel;
+  const std::string& kind = p.expert_overlap;
+  if (kind != "none" && kind != "shared" && kind != "fused")
+    refuse("expert_overlap", "must be none, shared or fused");
+  if (kind == "none") return;
+  if (p.ep == 1)
+    refuse("expert_overlap", "is of messages to experts on other ranks, so not with", "ep");
+  if (kind != "fused") return;
+  if (p.pp == 1)
+    refuse("expert_overlap", "fused is of a forward and a backward pass in stages, so not with",
+           "pp");
+  if (p.pipeline != "dualpipev" && p.pipeline != "interleaved")
+    refuse("expert_overlap", "fused is of the orders dualpipev and interleaved, not of",
+           "pipeline");
+  if (values.memory.swap_activations != "off")
+    refuse("expert_overlap", "fused goes through two micro-batches at once, so not with",
+           "swap_activations");
 }
 
 // Choices are dropped, or rows added, so the number of an expert's rows differs from the choices.

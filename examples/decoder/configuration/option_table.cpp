@@ -229,6 +229,11 @@ void configuration::add_parallel() {
   add("parallel", "stage_layers", &p.stage_layers,
       "how many layers each stage has, 0 too: \"2,3,3,0\" in the order of the stages, or "
       "\"[[0,1],[1,1],[1,1],[3,0]]\", for each rank those of its stages; empty: evenly");
+  add("parallel", "expert_overlap", &p.expert_overlap,
+      "messages to experts on other ranks beside what is computed: none; shared: of the same pass, "
+      "as the weight gradients of experts; fused: of a forward and a backward pass at once, too, "
+      "in "
+      "the orders dualpipev and interleaved");
   add("parallel", "noop_layers", &p.noop_layers,
       "places without a layer, \"0,7\", where layers and these are dealt out evenly or by "
       "stage_layers: a stage with such places has fewer layers");

@@ -124,10 +124,14 @@ void decoder_layer::forward(const pass& now, const buffer& input, layer_activati
     experts_->combine(now, kept, stream(now, branch));
   else
     return_to_stream(now, *down_, tokens(now, kept.gated, part_.inner), stream(now, branch));
+  add_output(now, kept, stream(now, branch), output);
+}
+
+void decoder_layer::add_output(const pass& now, const layer_activations& kept,
+                               const velo::tensor_view& branch, buffer& output) const {
   now.memory.make(output, stream_bytes(now), [&] {
-    velo::add(
-        now.stream,
-        velo::add_args().a(stream(now, kept.middle)).b(stream(now, branch)).y(stream(now, output)));
+    velo::add(now.stream,
+              velo::add_args().a(stream(now, kept.middle)).b(branch).y(stream(now, output)));
   });
 }
 
@@ -247,10 +251,9 @@ void decoder_layer::attend_together(const pass& now, const layer_activations& ke
       now.stream, filled_together(now, velo::context_parallel_attention_args(), kept, of));
 }
 
-// Computes the missing activations up to the input of the product `down`.
-void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
-                                      layer_activations& kept) const {
-  const std::int64_t inner = part_.inner;
+// Computes the missing activations up to the input of the feed-forward block.
+void decoder_layer::make_middle(const pass& now, const buffer& input,
+                                layer_activations& kept) const {
   if (!kept.middle) {
     make_attention(now, input, kept);
     const buffer branch = workspace(now, stream_bytes(now));
@@ -264,6 +267,13 @@ void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
   }
   if (!kept.feed_forward_input)
     norm(now, kept.middle, feed_forward_gain_, kept.feed_forward_input, kept.feed_forward_rstd);
+}
+
+// Computes the missing activations up to the input of the product `down`.
+void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
+                                      layer_activations& kept) const {
+  const std::int64_t inner = part_.inner;
+  make_middle(now, input, kept);
   if (experts_) return experts_->make(now, kept);
   if (!kept.gates)
     now.memory.make(kept.gates, bytes(now, 2 * inner), [&] {

@@ -52,6 +52,19 @@ class decoder_layer {
   void make_shared(const pass& now, const buffer& input, layer_activations& kept) const;
   bool has_shared(const pass& now, const layer_activations& kept) const;
 
+  // Both passes in parts, as plans of sublayers order them (overlap/decoder_layer_parts.cpp). A
+  // part that is a message is called with a pass whose stream may queue it. `begin_backward` comes
+  // before a layer's first part of the backward pass, `finish` after the last of the forward pass.
+  bool has_experts() const { return experts_.has_value(); }
+  void start(velo_sublayer_kind part, const pass& now, const buffer& input,
+             layer_activations& kept) const;
+  void finish(const pass& now, const buffer& input, layer_activations& kept, buffer& output) const;
+  void begin_backward(const pass& now, const buffer& input, layer_activations& kept) const {
+    make_feed_forward(now, input, kept);
+  }
+  void start_backward(velo_sublayer_kind part, const pass& now, buffer& gradient,
+                      const buffer& input, layer_activations& kept) const;
+
   // Recomputes the missing buffers of `kept`.
   void restore(const pass& now, const buffer& input, layer_activations& kept) const {
     make_feed_forward(now, input, kept);
@@ -122,7 +135,12 @@ class decoder_layer {
   void add_split_gradients(const pass& now, const split_tensors& at, const layer_activations& kept,
                            const split_rows& of) const;
 
+  void make_middle(const pass& now, const buffer& input, layer_activations& kept) const;
   void make_feed_forward(const pass& now, const buffer& input, layer_activations& kept) const;
+  void add_output(const pass& now, const layer_activations& kept, const velo::tensor_view& branch,
+                  buffer& output) const;
+  void attention_to_input(const pass& now, buffer& gradient, const velo::tensor_view& branch,
+                          const buffer& input, layer_activations& kept, bool deferred) const;
   buffer attend_backward(const pass& now, layer_activations& kept,
                          const velo::tensor_view& attended) const;
   void add_shared(const pass& now, const buffer& shared, const buffer& to) const;

@@ -16,6 +16,13 @@ void decoder_layer::backward(const pass& now, buffer& gradient, const buffer& in
   const velo::tensor_view branch = stream(now, added);
   feed_forward_backward(now, stream(now, gradient), branch, kept, deferred);
   add_branch(now, gradient, branch, deferred ? &kept.output_gradient : nullptr);
+  attention_to_input(now, gradient, branch, input, kept, deferred);
+}
+
+// The gradient goes back through attention's block; `branch` is room for the block's share.
+void decoder_layer::attention_to_input(const pass& now, buffer& gradient,
+                                       const velo::tensor_view& branch, const buffer& input,
+                                       layer_activations& kept, bool deferred) const {
   make_attention(now, input, kept);
   attention_backward(now, stream(now, gradient), branch, input, kept, deferred);
   add_branch(now, gradient, branch, deferred ? &kept.middle_gradient : nullptr);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "examples/decoder/memory/swapper.hpp"
+#include "examples/decoder/model/overlap/layer_overlap.hpp"
 #include "examples/decoder/model/saved_rows.hpp"
 #include "examples/decoder/model/shared_rows.hpp"
 #include "examples/decoder/parallel/data_parallel.hpp"
@@ -115,9 +116,23 @@ velo::tensor_view model::forward(const velo::stream_ref& stream, activations& of
 
 buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
                             buffer input, kept what) {
+  if (parallel_->overlap != nullptr) {
+    const forward_parts parts = begin_forward(stream, of, sequences, std::move(input), what);
+    parallel_->overlap->run(stream, {this, &parts}, {});
+    return end_forward(parts);
+  }
   of.clear();  // a forward pass without a backward pass leaves buffers
   of.sequences = sequences;
   const pass now = begin(stream, of);
+  begin_layers(now, of, std::move(input));
+  for (std::size_t i = 0; i < depth_; ++i) {
+    if (gathered_ != nullptr) require_layers(stream, i + 1);
+    layer_forward(now, of, i, what);
+  }
+  return end_layers(now, of, what);
+}
+
+void model::begin_layers(const pass& now, activations& of, buffer input) {
   if (gathered_ != nullptr) require_embedding();
   if (begins_) {
     of.residual[0] = make_stream(now);
@@ -125,12 +140,11 @@ buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std
   } else {
     of.residual[0] = std::move(input);
   }
-  for (std::size_t i = 0; i < depth_; ++i) {
-    if (gathered_ != nullptr) require_layers(stream, i + 1);
-    layer_forward(now, of, i, what);
-  }
+}
+
+buffer model::end_layers(const pass& now, activations& of, kept what) {
   if (!ends_) return handed_on(now, std::move(of.residual[depth_]), depth_ > 0 || begins_);
-  if (gathered_ != nullptr) require_head(stream);
+  if (gathered_ != nullptr) require_head(now.stream);
   head_forward(now, of, what == kept::nothing);
   return {};
 }
@@ -256,6 +270,12 @@ void model::free_layer(activations& of, std::size_t layer, kept what) const {
 }
 
 void model::layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const {
+  begin_layer(of, layer, what);
+  layers_[layer].forward(now, of.residual[layer], of.layers[layer], of.residual[layer + 1]);
+  end_layer(now, of, layer, what);
+}
+
+void model::begin_layer(activations& of, std::size_t layer, kept what) const {
   if (what == kept::all) {
     decoder_layer::recompute(of.layers[layer], recompute_[layer]);
     if (layer + 1 < depth_ && inside_group(layer + 1)) of.residual[layer + 1].recompute();
@@ -263,7 +283,10 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
   if (shares_keys(layer)) of.layers[layer].owner = &of.layers[layer - 1];
   if (of.keys != nullptr)
     of.layers[layer].of_sequence = &(*of.keys)[shares_keys(layer) ? layer - 1 : layer];
-  layers_[layer].forward(now, of.residual[layer], of.layers[layer], of.residual[layer + 1]);
+}
+
+// Saves or frees what the layer has made.
+void model::end_layer(const pass& now, activations& of, std::size_t layer, kept what) const {
   free_layer(of, layer, what);
   if (what != kept::all) {
     if (what == kept::nothing || layer > 0) of.residual[layer] = {};

@@ -26,6 +26,19 @@ struct stage_range {
 // recomputes; the input alone, for model::make_again; or nothing, when no backward pass follows.
 enum class kept { all, input, nothing };
 
+// A stage's pass in parts, which the plan of sublayers in overlap/layer_overlap.hpp orders.
+// Messages go on a stream of their own.
+struct forward_parts {
+  pass now, messages;
+  activations& of;
+  kept what;
+};
+struct backward_parts {
+  pass now, messages;
+  activations& of;
+  buffer gradient;
+};
+
 class model {
  public:
   // A whole model for sequences of one length. `from` and the weights must outlive the model.
@@ -79,6 +92,18 @@ class model {
                         buffer gradient, bool deferred);
   void weight_gradients(const velo::stream_ref& stream, activations& of) const;
 
+  // The same passes as parts: what comes before the layers, a part of a layer, and the rest.
+  forward_parts begin_forward(const velo::stream_ref& stream, activations& of,
+                              std::int64_t sequences, buffer input, kept what = kept::all);
+  void start(const forward_parts& parts, const velo_sublayer_step& step);
+  buffer end_forward(const forward_parts& parts);
+  backward_parts begin_backward(const velo::stream_ref& stream, activations& of, double scale,
+                                buffer gradient);
+  void start(backward_parts& parts, const velo_sublayer_step& step) const;
+  buffer end_backward(backward_parts& parts) const;
+  // By layer: 1 where it has no messages.
+  std::vector<std::int32_t> dense_layers() const;
+
   std::int64_t width() const { return part_.hidden; }  // of this rank's rows between stages
   bool has_layers() const { return depth_ > 0; }
   bool begins() const { return begins_; }
@@ -125,6 +150,12 @@ class model {
   bool inside_group(std::size_t layer) const;
   void free_layer(activations& of, std::size_t layer, kept what) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const;
+  void begin_layer(activations& of, std::size_t layer, kept what) const;
+  void end_layer(const pass& now, activations& of, std::size_t layer, kept what) const;
+  void finish_layer_parts(const forward_parts& parts, std::size_t layer) const;
+  void begin_layers(const pass& now, activations& of, buffer input);
+  buffer end_layers(const pass& now, activations& of, kept what);
+  buffer end_gradients(const pass& now, activations& of, buffer gradient, bool deferred) const;
   buffer handed_on(const pass& now, buffer made, bool is_own) const;
   void finish_layer(const pass& now, const activations& of, std::size_t layer) const;
   void bring_back(activations& of, std::size_t layer) const;

@@ -5,6 +5,7 @@
 #include "examples/decoder/memory/swapper.hpp"
 #include "examples/decoder/model/gradients.hpp"
 #include "examples/decoder/model/model.hpp"
+#include "examples/decoder/model/overlap/layer_overlap.hpp"
 #include "examples/decoder/model/saved_rows.hpp"
 #include "examples/decoder/model/shared_rows.hpp"
 #include "examples/decoder/parallel/data_parallel.hpp"
@@ -17,10 +18,20 @@ void model::backward(const velo::stream_ref& stream, activations& of, double sca
 
 buffer model::backward_stage(const velo::stream_ref& stream, activations& of, double scale,
                              buffer gradient, bool deferred) {
+  if (parallel_->overlap != nullptr && !deferred) {
+    backward_parts parts = begin_backward(stream, of, scale, std::move(gradient));
+    parallel_->overlap->run(stream, {}, {this, &parts});
+    return end_backward(parts);
+  }
   pass now = begin(stream, of);
   now.scale = scale;
   if (ends_) gradient = head_backward(now, of, scale, deferred);
   for (std::size_t i = depth_; i-- > 0;) layer_backward(now, of, i, gradient, deferred);
+  return end_gradients(now, of, std::move(gradient), deferred);
+}
+
+buffer model::end_gradients(const pass& now, activations& of, buffer gradient,
+                            bool deferred) const {
   if (!begins_) return handed_on(now, std::move(gradient), depth_ > 0 || ends_);
   if (deferred)
     of.embedded_gradient = std::move(gradient);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 #include <velo/velo.hpp>
 
@@ -147,6 +148,8 @@ class context_parallel {
   head_cuts heads_;
 };
 
+class layer_overlap;
+
 struct model_parallel {
   explicit model_parallel(std::int64_t window) : context(window) {}  // a rank with a whole model
   model_parallel(const member& rank, const settings& values, const part_widths& widths);
@@ -159,6 +162,8 @@ struct model_parallel {
   // the gradient of their projections; nullptr: this rank alone.
   const velo::group* key_ranks = nullptr;
   const velo::group* tied_ends = nullptr;  // the stages whose gradients of an embedding are summed
+  // Runs passes whose messages to experts overlap; nullptr: none does.
+  std::shared_ptr<layer_overlap> overlap;
 };
 
 }  // namespace decoder

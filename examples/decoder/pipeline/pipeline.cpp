@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "examples/decoder/model/overlap/layer_overlap.hpp"
 #include "examples/decoder/parallel/data_parallel.hpp"
 
 namespace decoder {
@@ -63,6 +64,9 @@ velo_status pipeline::guarded(void* user, Work&& work) {
 
 // The stage, the kind and the micro-batch, with a dot the split.
 std::string pipeline::name_of(const velo_action& a) const {
+  if (a.kind == VELO_ACTION_FB)
+    return name_of({VELO_ACTION_F, a.stage, a.microbatch, -1, -1}) + ";" +
+           name_of({VELO_ACTION_B, a.other_stage, a.other_microbatch, -1, -1});
   const char* kind = a.kind == VELO_ACTION_F   ? "F"
                      : a.kind == VELO_ACTION_I ? "I"
                      : a.kind == VELO_ACTION_W ? "W"
@@ -117,6 +121,7 @@ velo::executor pipeline::make_executor(const velo::schedule& order, bool records
   desc.input = &call<&pipeline::input>;
   desc.weight = &call<&pipeline::deferred_weight>;
   desc.backward = &call<&pipeline::both>;
+  if (pairs()) desc.fused = &call<&pipeline::fused>;
   desc.other = &call<&pipeline::other>;
   desc.released = [](void* user, const velo_action* action) {
     static_cast<pipeline*>(user)->released(*action);
@@ -241,11 +246,11 @@ bool pipeline::holds(int stage) const {
 
 // The tensor that the executor passes to an action, made by stage `from`; empty without one. In a
 // dry run the memory of a message from another rank counts, which is the executor's otherwise.
-buffer pipeline::received(const velo_executor_call& call, cell& of, int from) {
-  if (call.inputs.count == 0) return {};
-  const velo_tensor& one = call.inputs.data[0];
+buffer pipeline::received(const velo_tensors& inputs, cell& of, int from, bool backward) {
+  if (inputs.count == 0) return {};
+  const velo_tensor& one = inputs.data[0];
   if (is_dry_ && !holds(from)) {
-    buffer& message = of.messages[call.action.kind == VELO_ACTION_F ? 0 : 1];
+    buffer& message = of.messages[backward ? 1 : 0];
     const std::int64_t rows = parallel_->tensor.rows(of.work->room(true).all_tokens());
     message = rank_.memory().take(rows * stages_.front().part.width() * (type_.bits / 8),
                                   VELO_PURPOSE_ACTIVATION);
@@ -261,23 +266,40 @@ void pipeline::settle_last_layer() {
   swapping_ = nullptr;
 }
 
-void pipeline::forward(velo_executor_call& call) {
+// Gets a micro-batch's activations and symbols; returns whether it has any rows.
+bool pipeline::begin_forward(const velo_action& a) {
   settle_last_layer();
-  stage& at = stage_of(call.action);
-  cell& of = cell_of(call.action);
-  of.work = &take_work(call.action);
-  const std::int64_t sequences =
-      (*from_)(plan_.microbatch(call.action.stage, call.action.microbatch), *of.work);
-  if (sequences > 0 || is_dry_) {
-    const kept what = scores_ ? kept::nothing : of.again ? kept::input : kept::all;
-    buffer input = received(call, of, call.action.stage - 1);
-    of.output = at.part.forward_stage(stream_, *of.work, sequences, std::move(input), what);
-    if (at.part.ends())
-      loss_ +=
-          at.part.loss(stream_, *of.work, scores_ ? velo::reduction::sum : velo::reduction::mean);
-    else
-      hand_out(call, of, of.output);
-  }
+  cell& of = cell_of(a);
+  of.work = &take_work(a);
+  const std::int64_t sequences = (*from_)(plan_.microbatch(a.stage, a.microbatch), *of.work);
+  of.work->sequences = sequences;
+  return sequences > 0 || is_dry_;
+}
+
+kept pipeline::saved_by(const cell& of) const {
+  return scores_ ? kept::nothing : of.again ? kept::input : kept::all;
+}
+
+void pipeline::forward(velo_executor_call& call) {
+  const velo_action& a = call.action;
+  const bool has_rows = begin_forward(a);
+  cell& of = cell_of(a);
+  if (has_rows)
+    of.output =
+        stage_of(a).part.forward_stage(stream_, *of.work, of.work->sequences,
+                                       received(call.inputs, of, a.stage - 1, false), saved_by(of));
+  end_forward(call, a, has_rows);
+}
+
+// Computes the loss, or hands the output on.
+void pipeline::end_forward(velo_executor_call& call, const velo_action& a, bool has_rows) {
+  stage& at = stage_of(a);
+  cell& of = cell_of(a);
+  if (has_rows && at.part.ends())
+    loss_ +=
+        at.part.loss(stream_, *of.work, scores_ ? velo::reduction::sum : velo::reduction::mean);
+  else if (has_rows)
+    hand_out({call.outputs, call.output_count}, of, of.output);
   if (scores_) {
     if (!splits_.are_whole() && splits_.is_last(*of.work)) split_sequences::free_keys(*of.work);
     return finish(at, of);
@@ -295,18 +317,53 @@ void pipeline::finish_gradients_in(const stage& at, activations& last) const {
 
 // Gradients are averaged later over all ranks with the same weights: over copies, and over the
 // chains of each. So every chain computes the mean of its own accumulation / chains micro-batches.
-void pipeline::backward(velo_executor_call& call, bool deferred) {
-  if (scores_) return;
+double pipeline::gradient_scale() const {
+  return plan_.chains() / static_cast<double>(values_.data.accumulation);
+}
+
+void pipeline::begin_backward(const velo_action& a, bool deferred) {
   settle_last_layer();
   if (late_ && !is_dry_) late_->clear_gradients();
+  if (!deferred) finish_gradients_in(stage_of(a), *cell_of(a).work);
+}
+
+void pipeline::backward(velo_executor_call& call, bool deferred) {
+  if (scores_) return;
+  begin_backward(call.action, deferred);
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
-  const double scale = plan_.chains() / static_cast<double>(values_.data.accumulation);
-  if (!deferred) finish_gradients_in(at, *of.work);
-  buffer given = received(call, of, call.action.stage + 1);
-  of.gradient = at.part.backward_stage(stream_, *of.work, scale, std::move(given), deferred);
-  if (!at.part.begins()) hand_out(call, of, of.gradient);
+  of.gradient =
+      at.part.backward_stage(stream_, *of.work, gradient_scale(),
+                             received(call.inputs, of, call.action.stage + 1, true), deferred);
+  if (!at.part.begins()) hand_out({call.outputs, call.output_count}, of, of.gradient);
   if (!deferred) finish(at, of);
+}
+
+bool pipeline::pairs() const {
+  return parallel_->overlap != nullptr && parallel_->overlap->pairs();
+}
+
+// A forward pass and a backward pass of two micro-batches at once.
+void pipeline::fused(velo_executor_call& call) {
+  if (scores_) return forward(call);
+  const velo_action& f = call.action;
+  const velo_action b = {VELO_ACTION_B, f.other_stage, f.other_microbatch, -1, -1};
+  begin_forward(f);
+  begin_backward(b, false);
+  cell &of = cell_of(f), &back = cell_of(b);
+  model &ahead = stage_of(f).part, &behind = stage_of(b).part;
+  const forward_parts forward_now =
+      ahead.begin_forward(stream_, *of.work, of.work->sequences,
+                          received(call.inputs, of, f.stage - 1, false), saved_by(of));
+  backward_parts backward_now = behind.begin_backward(
+      stream_, *back.work, gradient_scale(), received(call.other_inputs, back, b.stage + 1, true));
+  parallel_->overlap->run(stream_, {&ahead, &forward_now}, {&behind, &backward_now});
+  of.output = ahead.end_forward(forward_now);
+  end_forward(call, f, true);
+  back.gradient = behind.end_backward(backward_now);
+  if (!behind.begins())
+    hand_out({call.other_outputs, call.other_output_count}, back, back.gradient);
+  finish(stage_of(b), back);
 }
 
 void pipeline::weight(const velo_executor_call& call) {
@@ -395,17 +452,17 @@ void pipeline::finish(stage& at, cell& of) {
   at.idle.push_back(std::exchange(of.work, nullptr));
 }
 
-void pipeline::hand_out(velo_executor_call& call, cell& of, const buffer& made) const {
+void pipeline::hand_out(const outputs& to, cell& of, const buffer& made) const {
   const std::int64_t width = stages_.front().part.width();
   of.shape[1] = width;
   of.shape[0] = is_dry_ ? 0 : made.bytes() / (width * (type_.bits / 8));
-  velo_tensor& out = call.outputs[0];
+  velo_tensor& out = to.tensors[0];
   out.data = made.data();
   out.device.type = VELO_DEVICE_CPU;
   out.ndim = 2;
   out.dtype = type_;
   out.shape = of.shape;
-  call.output_count = 1;
+  to.count = 1;
 }
 
 void pipeline::released(const velo_action& a) {

@@ -98,9 +98,16 @@ class pipeline {
   activations& take_work(const velo_action& a);
   std::string name_of(const velo_action& a) const;
   bool holds(int stage) const;
-  buffer received(const velo_executor_call& call, cell& of, int from);
+  bool pairs() const;
+  buffer received(const velo_tensors& inputs, cell& of, int from, bool backward);
   void forward(velo_executor_call& call);
+  bool begin_forward(const velo_action& a);
+  void end_forward(velo_executor_call& call, const velo_action& a, bool has_rows);
+  kept saved_by(const cell& of) const;
   void backward(velo_executor_call& call, bool deferred);
+  void begin_backward(const velo_action& a, bool deferred);
+  double gradient_scale() const;
+  void fused(velo_executor_call& call);
   void weight(const velo_executor_call& call);
   void offload(activations& of);
   void reload(activations& of);
@@ -108,7 +115,11 @@ class pipeline {
   void settle_last_layer();
   void finish_gradients_in(const stage& at, activations& last) const;
   void finish(stage& at, cell& of);
-  void hand_out(velo_executor_call& call, cell& of, const buffer& made) const;
+  struct outputs {
+    velo_tensor* tensors;
+    std::int64_t& count;
+  };
+  void hand_out(const outputs& to, cell& of, const buffer& made) const;
   void released(const velo_action& a);
   template <void (pipeline::*method)(velo_executor_call&)>
   static velo_status call(void* user, velo_executor_call* call);

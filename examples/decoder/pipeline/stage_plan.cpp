@@ -23,6 +23,8 @@ velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatch
                            std::uint32_t flags) {
   if (how.in_advance) flags |= VELO_SCHEDULE_IN_ADVANCE;
   if (!how.dw_detach) flags |= VELO_SCHEDULE_NO_DW_DETACH;
+  if (how.expert_overlap == "fused" && how.pipeline == "interleaved")
+    flags |= VELO_SCHEDULE_OVERLAP;
   if (how.nanopipe_swap) flags |= VELO_SCHEDULE_SWAP;
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   desc.kind = kind_of(how.pipeline);

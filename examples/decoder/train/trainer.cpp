@@ -6,6 +6,7 @@
 
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/replaced_file.hpp"
+#include "examples/decoder/model/overlap/layer_overlap.hpp"
 #include "examples/decoder/optimizer/finished_gradients.hpp"
 #include "examples/decoder/optimizer/learning_rate.hpp"
 #include "examples/decoder/ranks/interrupt.hpp"
@@ -45,6 +46,15 @@ weights make_weights(member& rank, const settings& values, const stage_plan* pla
   return weights(rank, values.model, held, sharded(), narrow);
 }
 
+std::shared_ptr<const model_parallel> make_parallel(const member& rank, const settings& values,
+                                                    const part_widths& widths) {
+  auto made = std::make_shared<model_parallel>(rank, values, widths);
+  const std::string& overlap = values.parallel.expert_overlap;
+  if (overlap != "none")
+    made->overlap = std::make_shared<layer_overlap>(rank.context(), overlap == "fused");
+  return made;
+}
+
 }  // namespace
 
 trainer::trainer(member& rank, const settings& values, const corpus& text)
@@ -58,7 +68,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       optimizer_swap_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir, 1)),
       plan_(make_plan(rank, values)),
       weights_(make_weights(rank, values, plan_.get())),
-      parallel_(std::make_shared<model_parallel>(rank, values, weights_.layout().widths)),
+      parallel_(make_parallel(rank, values, weights_.layout().widths)),
       data_parallel_(make_data_parallel(rank, weights_, sharded())),
       optimizer_(values.optimizer),
       windows_(text, values.data.sequence, values.run.seed),

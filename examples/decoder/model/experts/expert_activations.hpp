@@ -23,6 +23,12 @@ struct expert_activations {
   buffer output;   // [expert rows, hidden]
   // For weight gradients that are deferred; `gates` has the gradient of the products before it.
   buffer logits_gradient, output_gradient;
+  // Of a pass in parts (expert_block), from one part to a later one, with output_gradient:
+  buffer input_gradient;  // [expert rows, hidden]
+  buffer dweights;        // as weights
+  buffer branch;          // [rows, hidden]: what the block adds to the residual stream or, in the
+                          // backward pass, to its gradient
+  buffer own_branch;      // the part of it that this rank writes, where tensor ranks share rows
   std::int64_t rows = 0;  // at this rank's experts
   // Above this multiple of the mean load a rank recomputes what its experts compute; 0: always.
   double recompute_load = 0;

@@ -96,12 +96,22 @@ velo::tensor_view expert_block::counts(const expert_activations& e) const {
 }
 
 void expert_block::make(const pass& now, layer_activations& kept) const {
+  choose(now, kept);
+  send(now, kept);
+  compute(now, kept);
+}
+
+void expert_block::choose(const pass& now, layer_activations& kept) const {
+  if (kept.expert.logits) return;
+  route(now, kept);
+  keep_if_light(now, kept);
+}
+void expert_block::send(const pass& now, layer_activations& kept) const {
+  if (!kept.expert.input) dispatch(now, kept);
+}
+
+void expert_block::compute(const pass& now, layer_activations& kept) const {
   expert_activations& e = kept.expert;
-  if (!e.logits) {
-    route(now, kept);
-    keep_if_light(now, kept);
-  }
-  if (!e.input) dispatch(now, kept);
   if (!kept.gates)
     now.memory.make(kept.gates, bytes(e, now, 2 * width_), [&] {
       up_.forward(now.stream, counts(e), rows(e, e.input, hidden_),
@@ -358,29 +368,53 @@ void expert_block::backward(const pass& now, const velo::tensor_view& gradient,
   };
   const buffer dweights =
       now.memory.take(own_room(now) * model_.experts_per_token * 4, VELO_PURPOSE_WORKSPACE);
-  const velo::tensor_view gates = rows(e, kept.gates, 2 * width_);
   {
     buffer returned = take(hidden_);
-    const velo::tensor_view drows = rows(e, returned, hidden_);
-    combine_backward(now, own_of(now, gradient.data<std::byte>()), e, drows, chosen(now, dweights));
+    combine_backward(now, own_of(now, gradient.data<std::byte>()), e, rows(e, returned, hidden_),
+                     chosen(now, dweights));
     e.output = {};
-    if (!deferred) down_.weight_gradient(now.stream, counts(e), rows(e, kept.gated, width_), drows);
+    if (!deferred) down_gradient(now, kept, returned);
     if (!deferred) kept.gated = {};
-    const buffer through = take(width_);
-    const velo::tensor_view dgated = rows(e, through, width_);
-    down_.input_gradient(now.stream, counts(e), drows, dgated);
-    velo::swiglu_backward(now.stream, velo::swiglu_backward_args().dy(dgated).x(gates).dx(gates));
+    to_gates(now, kept, returned, take(width_));
     if (deferred) e.output_gradient = std::move(returned);
   }
-  if (!deferred) up_.weight_gradient(now.stream, counts(e), rows(e, e.input, hidden_), gates);
+  if (!deferred) up_gradient(now, kept);
   if (!deferred) e.input = {};
   const buffer through = take(hidden_);
-  up_.input_gradient(now.stream, counts(e), gates, rows(e, through, hidden_));
+  to_input(now, kept, through);
   if (!deferred) kept.gates = {};
   const written_rows written(*this, now, branch);
   dispatch_backward(now, e, rows(e, through, hidden_), written.view());
+  free_routing(now, e);
   route_backward(now, kept, chosen(now, dweights), written.view(), deferred);
   written.finish();
+}
+
+// Turns the gates into their gradient; `through` is room for that of `gated`.
+void expert_block::to_gates(const pass& now, const layer_activations& kept, const buffer& output,
+                            const buffer& through) const {
+  const expert_activations& e = kept.expert;
+  const velo::tensor_view gates = rows(e, kept.gates, 2 * width_),
+                          dgated = rows(e, through, width_);
+  down_.input_gradient(now.stream, counts(e), rows(e, output, hidden_), dgated);
+  velo::swiglu_backward(now.stream, velo::swiglu_backward_args().dy(dgated).x(gates).dx(gates));
+}
+void expert_block::to_input(const pass& now, const layer_activations& kept,
+                            const buffer& input) const {
+  const expert_activations& e = kept.expert;
+  up_.input_gradient(now.stream, counts(e), rows(e, kept.gates, 2 * width_),
+                     rows(e, input, hidden_));
+}
+void expert_block::down_gradient(const pass& now, const layer_activations& kept,
+                                 const buffer& output) const {
+  const expert_activations& e = kept.expert;
+  down_.weight_gradient(now.stream, counts(e), rows(e, kept.gated, width_),
+                        rows(e, output, hidden_));
+}
+void expert_block::up_gradient(const pass& now, const layer_activations& kept) const {
+  const expert_activations& e = kept.expert;
+  up_.weight_gradient(now.stream, counts(e), rows(e, e.input, hidden_),
+                      rows(e, kept.gates, 2 * width_));
 }
 
 void expert_block::combine_backward(const pass& now, const velo::tensor_view& gradient,
@@ -407,9 +441,7 @@ void expert_block::dispatch_backward(const pass& now, expert_activations& e,
                                      const velo::tensor_view& drows,
                                      const velo::tensor_view& branch) const {
   if (e.dispatched) {
-    row_way& by = way(now);
-    by.dispatcher.dispatch_backward(now.stream, e.routing, drows, branch);
-    by.idle.push_back(std::move(e.routing));
+    way(now).dispatcher.dispatch_backward(now.stream, e.routing, drows, branch);
     return;
   }
   velo::moe_token_permute_backward(now.stream, velo::moe_token_permute_backward_args()
@@ -417,6 +449,11 @@ void expert_block::dispatch_backward(const pass& now, expert_activations& e,
                                                    .sorted_indices(places(now, e))
                                                    .dtokens(branch)
                                                    .tokens(own_rows(now)));
+}
+
+// To be called when the work of dispatch_backward is done.
+void expert_block::free_routing(const pass& now, expert_activations& e) const {
+  if (e.dispatched) way(now).idle.push_back(std::move(e.routing));
 }
 
 // Writes the choices of the whole micro-batch by expert, and returns its tokens.
@@ -471,10 +508,8 @@ void expert_block::clear_padding(const pass& now, const expert_activations& e,
 
 void expert_block::weight_gradients(const pass& now, const layer_activations& kept) const {
   const expert_activations& e = kept.expert;
-  down_.weight_gradient(now.stream, counts(e), rows(e, kept.gated, width_),
-                        rows(e, e.output_gradient, hidden_));
-  up_.weight_gradient(now.stream, counts(e), rows(e, e.input, hidden_),
-                      rows(e, kept.gates, 2 * width_));
+  down_gradient(now, kept, e.output_gradient);
+  up_gradient(now, kept);
   router_.weight_gradient(now.stream, input(now, kept),
                           stream(now, e.logits_gradient, model_.experts));
 }

@@ -51,6 +51,22 @@ class expert_block {
                 layer_activations& kept, bool deferred) const;
   void weight_gradients(const pass& now, const layer_activations& kept) const;
 
+  // The parts of `make` and of both passes, in their order (overlapped_experts.cpp). A part called
+  // with a pass whose stream queues its work needs what it reads and writes until that is done, so
+  // the next part of its direction begins then.
+  void choose(const pass& now, layer_activations& kept) const;
+  void send(const pass& now, layer_activations& kept) const;
+  void compute(const pass& now, layer_activations& kept) const;
+  void send_back(const pass& now, layer_activations& kept) const;
+  velo::tensor_view sent_back(const pass& now, const layer_activations& kept) const;
+
+  void send_gradient(const pass& now, const velo::tensor_view& gradient,
+                     layer_activations& kept) const;
+  void compute_gradient(const pass& now, layer_activations& kept) const;
+  void send_gradient_back(const pass& now, layer_activations& kept) const;
+  void expert_gradients(const pass& now, layer_activations& kept) const;
+  velo::tensor_view finish_gradient(const pass& now, layer_activations& kept) const;
+
  private:
   void route(const pass& now, layer_activations& kept) const;
   void keep_if_light(const pass& now, layer_activations& kept) const;
@@ -72,6 +88,15 @@ class expert_block {
                         const velo::tensor_view& dweights) const;
   void dispatch_backward(const pass& now, expert_activations& e, const velo::tensor_view& drows,
                          const velo::tensor_view& branch) const;
+  void free_routing(const pass& now, expert_activations& e) const;
+  void to_gates(const pass& now, const layer_activations& kept, const buffer& output,
+                const buffer& through) const;
+  void to_input(const pass& now, const layer_activations& kept, const buffer& input) const;
+  void down_gradient(const pass& now, const layer_activations& kept, const buffer& output) const;
+  void up_gradient(const pass& now, const layer_activations& kept) const;
+  velo::tensor_view branch_of(const pass& now, const expert_activations& e) const;
+  velo::tensor_view take_written(const pass& now, expert_activations& e) const;
+  velo::tensor_view written_of(const pass& now, const expert_activations& e) const;
   void route_backward(const pass& now, layer_activations& kept, const velo::tensor_view& dweights,
                       const velo::tensor_view& branch, bool deferred) const;
   void clear_padding(const pass& now, const expert_activations& e,

@@ -60,6 +60,72 @@ TEST_CASE("choices that the program records it replays on other ranks") {
       Contains("would record the choices that are replayed, so not with routing_replay"));
 }
 
+namespace {
+
+// How many exchanges of rank 0's profile there are on the thread that computes, and on others.
+struct exchange_count {
+  int computing = 0, other = 0;
+};
+exchange_count exchanges_in(const std::string& path) {
+  const std::unique_ptr<json_t, void (*)(json_t*)> root(json_load_file(path.c_str(), 0, nullptr),
+                                                        json_decref);
+  const json_t* const events = json_object_get(root.get(), "traceEvents");
+  const auto each = [&](const char* wanted, const auto& take) {
+    std::size_t i;
+    json_t* event;
+    json_array_foreach(const_cast<json_t*>(events), i, event) {
+      const char* const name = json_string_value(json_object_get(event, "name"));
+      if (name != nullptr && std::string(name) == wanted)
+        take(json_integer_value(json_object_get(event, "tid")));
+    }
+  };
+  std::int64_t computes = -1;
+  each("grouped_matmul", [&](std::int64_t thread) { computes = thread; });
+  exchange_count found;
+  each("all_to_all",
+       [&](std::int64_t thread) { ++(thread == computes ? found.computing : found.other); });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("messages to experts travel on a thread of their own, with the same bits") {
+  workplace w;
+  for (const char* kind : {"none", "shared", "fused"}) {
+    INFO(kind);
+    ended(0, w.run(experts, {"--layers",
+                             "4",
+                             "--accumulation",
+                             "4",
+                             "--ranks",
+                             "4",
+                             "--ep",
+                             "2",
+                             "--pp",
+                             "2",
+                             "--pipeline",
+                             "dualpipev",
+                             "--transport",
+                             "shm",
+                             "--expert_overlap",
+                             kind,
+                             "--log",
+                             w / kind,
+                             "--profile",
+                             w / kind + ".profile",
+                             "--profile_start",
+                             "1",
+                             "--profile_end",
+                             "2",
+                             "--profile_level",
+                             "1"}));
+    const exchange_count found = exchanges_in(w / kind + ".profile/rank0.json");
+    CHECK(found.computing > 0);  // of counts
+    CHECK((found.other > 0) == (*kind != 'n'));
+    CHECK(w.losses(kind) == w.losses("none"));
+  }
+}
+
 TEST_CASE("settings of experts that do not go together are refused by their names") {
   workplace w;
   const auto refused = [&](const std::vector<std::string>& words, const char* why) {
@@ -78,6 +144,10 @@ TEST_CASE("settings of experts that do not go together are refused by their name
   refused({"--ranks", "2", "--ep", "2", "--plan", "true"},
           "plan = true is of ranks with as many rows in each step, not with ep = 2");
   refused({"--ranks", "2", "--ep", "2", "--memory_budget", "100000000"}, "not with ep = 2");
+  refused({"--ranks", "2", "--ep", "2", "--expert_overlap", "both"},
+          "expert_overlap = \"both\" must be none, shared or fused");
+  refused({"--ranks", "2", "--expert_overlap", "shared"}, "so not with ep = 1");
+  refused({"--ranks", "2", "--ep", "2", "--expert_overlap", "fused"}, "so not with pp = 1");
   for (const char* flag : {"--ep", "--experts_per_token", "--expert_inner", "--capacity_factor"}) {
     CHECK_THAT(ended(1, w.run({flag, "3"})).text,
                Contains("is of a model with experts, not with experts = 0"));
