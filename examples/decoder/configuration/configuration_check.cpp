@@ -182,7 +182,7 @@ void configuration::drop_parts() {
           "recompute_communication_level"});
   if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1)) drop(context_settings());
   if (is_one("pp")) drop(stage_settings());
-  if (is_one("ep")) drop({"dispatcher"});
+  if (is_one("ep")) drop({"dispatcher", "expert_overlap"});
   if (is_flag("capacity_factor") && !values.model.has_capacity()) drop(capacity_settings());
   if (is_flag("pipeline")) {
     drop(settings_of_other_kinds(values.parallel.pipeline));
