@@ -127,7 +127,8 @@ struct parallel_settings {
   std::string cp_kv_cache = "none";  // cache of keys and values: none, half or full
   std::int64_t cp_kv_interval = 0;   // layers without that cache between two with it
   bool cp_kv_gather = false;         // ranks that exchange heads get all heads of keys
-  std::int64_t ep = 1;  // ranks that a layer's experts are dealt out to, of tp * cp * copies
+  std::int64_t ep = 1;   // ranks that a layer's experts are dealt out to, of tp * cp * copies
+  std::int64_t etp = 1;  // ranks that each expert is cut over: 1, or tp; 0: tp
   std::string dispatcher = "all_to_all";  // the way of rows to them
   std::int64_t pp = 1;                    // ranks that the layers are dealt out to
   std::string pipeline = "1f1b";          // the kind of schedule
@@ -145,6 +146,8 @@ struct parallel_settings {
   std::string expert_overlap = "none";
 
   std::int64_t ranks_of_copy() const { return tp * cp * pp; }
+  bool cuts_experts() const { return etp != 1 && tp > 1; }  // over tensor ranks
+  std::int64_t ranks_of_expert() const { return cuts_experts() ? tp : 1; }
   bool in_two() const { return tp_x > 0; }  // tensor parallel in two dimensions
   std::int64_t tp_y() const { return in_two() ? tp / tp_x : 1; }
   std::int64_t ranks_x() const { return in_two() ? tp_x : tp; }  // of those that cut the heads

@@ -178,7 +178,7 @@ void configuration::drop_parts() {
   };
   const bool takes_y = is_flag("tp_x") || (is_flag("tp") && values.parallel.in_two());
   if (is_one("tp"))
-    drop({"tp_x", "sequence_parallel", "tp_slices", "distribute_saved_activations",
+    drop({"tp_x", "etp", "sequence_parallel", "tp_slices", "distribute_saved_activations",
           "recompute_communication_level"});
   if (is_one("cp") || (takes_y && values.parallel.attention_ranks() == 1)) drop(context_settings());
   if (is_one("pp")) drop(stage_settings());

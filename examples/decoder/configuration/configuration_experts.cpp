@@ -10,7 +10,7 @@ void configuration::check_experts() const {
   const auto& m = values.model;
   if (!m.has_experts()) {
     for (const char* name : {"experts_per_token", "expert_inner", "router", "router_normalize",
-                             "balance_loss", "capacity_factor", "ep", "dispatcher",
+                             "balance_loss", "capacity_factor", "ep", "etp", "dispatcher",
                              "expert_overlap"})
       require_unset(name, "is of a model with experts, not with", "experts");
     for (const char* name : {"routing_record", "routing_replay", "expert_picture"})
@@ -46,6 +46,8 @@ void configuration::check_expert_overlap() const {
   if (kind == "none") return;
   if (p.ep == 1)
     refuse("expert_overlap", "is of messages to experts on other ranks, so not with", "ep");
+  if (p.cuts_experts())
+    refuse("expert_overlap", "is of ranks with whole experts, so not with", "etp");
   if (kind != "fused") return;
   if (p.pp == 1)
     refuse("expert_overlap", "fused is of a forward and a backward pass in stages, so not with",
@@ -88,6 +90,9 @@ void configuration::check_expert_layout() const {
 // Experts on several ranks: the number of a rank's rows differs from step to step.
 void configuration::check_expert_ranks() const {
   const auto& p = values.parallel;
+  if (p.etp > 1 && p.etp != p.tp) refuse("etp", "must be 0, 1 or", "tp");
+  if (p.cuts_experts() && values.model.expert_width() < p.tp)
+    refuse(values.model.expert_inner > 0 ? "expert_inner" : "inner", "must be at least", "tp");
   if (!dispatcher_kind(p.dispatcher))
     refuse("dispatcher", ("must be " + dispatcher_names()).c_str());
   if (p.ep == 1) {
@@ -103,6 +108,12 @@ void configuration::check_expert_ranks() const {
 void configuration::require_expert_fit(std::int64_t ranks) const {
   const auto& p = values.parallel;
   const std::int64_t of_stage = ranks / p.pp;
+  if (p.cuts_experts() && of_stage % (p.ep * p.tp) != 0)
+    refuse("ep",
+           ("times tp must divide the " + std::to_string(of_stage) +
+            " ranks that share a stage, where each expert is cut by")
+               .c_str(),
+           "etp");
   if (of_stage % p.ep != 0)
     refuse("ep", ("must divide the " + std::to_string(of_stage) +
                   (of_stage == 1 ? " rank of a stage" : " ranks that share a stage"))

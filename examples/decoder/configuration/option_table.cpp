@@ -215,6 +215,10 @@ void configuration::add_parallel() {
       "ranks "
       "that share a stage, tp and cp and copies together",
       1, 1024);
+  add("parallel", "etp", &p.etp,
+      "ranks that each expert is cut over: 1 (an expert is on one rank as a whole), or tp (each "
+      "tensor rank has a part of it); 0: tp",
+      0, 1024);
   add("parallel", "dispatcher", &p.dispatcher,
       "how rows go to these where ranks do not share memory: all_to_all (one for each choice), "
       "all_gather (all rows to all ranks), all_to_all_sequence (as all_to_all, of tensor ranks "

@@ -43,7 +43,10 @@ expert_parallel::expert_parallel(const member& rank, const settings& values)
     : ranks_(part_or_null(rank.expert_ranks())),
       stage_(part_or_null(rank.stage_ranks())),
       kind_(*dispatcher_kind(values.parallel.dispatcher)),
-      means_(rank.data_parallel_ranks()) {
+      batch_(stage_ == nullptr ? nullptr : velo_group(stage_->group)),
+      means_(rank.data_parallel_ranks()),
+      cuts_experts_(values.parallel.cuts_experts()) {
+  if (cuts_experts_) batch_ = means_ > 1 ? rank.data_parallel_group() : nullptr;
   if (ranks_ == nullptr && values.model.has_capacity()) alone_ = group_of_one(rank.context());
 }
 
@@ -73,7 +76,7 @@ velo::dispatcher expert_parallel::limited_dispatcher(const model_settings& m) co
       m.capacity_drop == "position" ? VELO_DROP_POLICY_POSITION : VELO_DROP_POLICY_PROBABILITY;
   desc.pad = m.capacity_pad ? 1 : 0;
   desc.capacity_by_rank = m.capacity_by_rank ? 1 : 0;
-  if (stage_ != nullptr && !m.capacity_by_rank) desc.batch_group = stage_->group;
+  if (!m.capacity_by_rank) desc.batch_group = batch_;
   return velo::dispatcher::create(group(), desc);
 }
 

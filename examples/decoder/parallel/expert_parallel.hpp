@@ -4,7 +4,11 @@
 // Expert ranks are ranks of one stage, tensor ranks and context ranks and copies alike: with
 // sequence parallelism each of these has rows of its own. The gradient of an expert's weights has
 // the rows of all its expert ranks at once, and is summed over the ranks that have the same
-// experts. The capacity of an expert is that of a whole micro-batch, on all ranks of the stage.
+// experts.
+//
+// Where tensor ranks cut each expert, all of them take the rows of all of them to their parts of
+// the experts, and add up the results; expert ranks then are ranks of the same place among tensor
+// ranks. The capacity of an expert is that of a whole micro-batch, on all ranks of the stage.
 #pragma once
 
 #include <memory>
@@ -28,6 +32,7 @@ class expert_parallel {
 
   bool is_alone() const { return ranks_ == nullptr; }  // has all experts
   int ranks() const { return ranks_ == nullptr ? 1 : ranks_->ranks; }
+  bool cuts_experts() const { return cuts_experts_; }  // over tensor ranks
 
   // The dispatcher of a layer, empty where this rank is alone; and one that drops choices beyond
   // the capacity of an expert, empty for a model without capacity.
@@ -48,7 +53,9 @@ class expert_parallel {
   const member::part *ranks_ = nullptr, *stage_ = nullptr;
   std::shared_ptr<const velo::group> alone_;  // of this rank, where it has all experts
   velo_dispatch_kind kind_ = VELO_DISPATCH_ALL_TO_ALL;
+  velo_group batch_ = nullptr;  // the ranks that have other tokens for experts; nullptr: group()'s
   int means_ = 1;
+  bool cuts_experts_ = false;
 };
 
 }  // namespace decoder

@@ -36,7 +36,7 @@ class families {
     velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
     desc.tp = how.tp, desc.cp = how.cp, desc.pp = how.pp, desc.dp = copies;
     desc.tp_x = how.tp_x;
-    desc.ep = how.ep, desc.etp = 1;  // an expert is on one rank as a whole
+    desc.ep = how.ep, desc.etp = how.ranks_of_expert();
     topology_ = velo::topology::create(desc);
   }
 

@@ -43,6 +43,7 @@ weights make_weights(member& rank, const settings& values, const stage_plan* pla
   held.tensor_x = static_cast<int>(values.parallel.tp_x);
   held.expert_rank = experts.rank;
   held.expert_ranks = experts.ranks;
+  held.cuts_experts = values.parallel.cuts_experts();
   return weights(rank, values.model, held, sharded(), narrow);
 }
 

@@ -38,9 +38,15 @@ class weight_layout::tensor_cuts {
     if (!m.has_experts()) return;
     const std::int64_t width = m.expert_width();
     add_whole("block_sparse_moe.gate.weight", {m.experts, m.hidden});
-    add_whole("w1.weight", {width, m.hidden});
-    add_whole("w2.weight", {m.hidden, width});
-    add_whole("w3.weight", {width, m.hidden});
+    if (!held.cuts_experts) {
+      add_whole("w1.weight", {width, m.hidden});
+      add_whole("w2.weight", {m.hidden, width});
+      add_whole("w3.weight", {width, m.hidden});
+      return;
+    }
+    add("w1.weight", {width, m.hidden}, {0, width});
+    add("w2.weight", {m.hidden, width}, {1, width});
+    add("w3.weight", {width, m.hidden}, {0, width});
   }
 
   // Norms share an entry: their names end with "norm.weight".
@@ -131,7 +137,8 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
             cuts.of("lm_head.weight").begin[0],
             rows_of("lm_head.weight"),
             cuts.of("norm.weight").shape[0],
-            m.experts / held.expert_ranks};
+            m.experts / held.expert_ranks,
+            m.has_experts() ? rows_of("w1.weight") : 0};
   const std::size_t matrices = m.has_experts() ? 4 : 7;  // of a layer, outside experts
   numbered_ = matrices * layers.size() + (m.tied ? 1 : 2);
   add_norms(m, held, cuts);

@@ -16,7 +16,8 @@
 // Routers follow the norms, since each tensor rank has them whole, too. Experts come last, layer by
 // layer: they are shared with other ranks than the rest (data_parallel.hpp). Gate and up of an
 // expert lie end to end, and so do all experts of the rank: one matrix [experts, out, in] for the
-// grouped products. An expert rank has whole experts, whatever tensor rank it is.
+// grouped products. An expert rank has whole experts, whatever tensor rank it is, or, with etp,
+// this tensor rank's part of them, cut as gate, up and down of a feed-forward block.
 #pragma once
 
 #include <algorithm>
@@ -93,6 +94,7 @@ struct holding {
   int tensor_rank = 0, tensor_ranks = 1;
   int tensor_x = 0;  // tensor ranks along x, in two dimensions; 0: in one
   int expert_rank = 0, expert_ranks = 1;
+  bool cuts_experts = false;  // over tensor ranks
 
   // The rank's place along x; in one dimension all tensor ranks are along it.
   int place_x() const { return tensor_x > 0 ? tensor_rank % tensor_x : tensor_rank; }
@@ -109,6 +111,7 @@ struct part_widths {
   std::int64_t vocab_begin, vocab;
   std::int64_t hidden;       // columns of the residual stream
   std::int64_t experts = 0;  // of this rank, in each layer
+  std::int64_t expert_inner = 0;
 
   std::int64_t attended() const { return heads * head_dim; }
   // Queries, keys and values of a token, side by side.

@@ -18,9 +18,11 @@ struct expert_activations {
   buffer choices;  // i32, as weights
   buffer counts;   // i64 [experts], this rank's choices by expert
   buffer places;   // i32, as weights: the row of each choice; of a rank that has all experts
-  buffer held;     // i64 [experts of this rank], their rows; of a dispatcher
-  buffer input;    // [expert rows, hidden]
-  buffer output;   // [expert rows, hidden]
+  buffer held;     // i64 [experts of this rank], their rows; of a dispatcher or of cut experts
+  // Where tensor ranks cut each expert: choices and weights of the rows of all of them.
+  buffer all_choices, all_weights;
+  buffer input;   // [expert rows, hidden]
+  buffer output;  // [expert rows, hidden]
   // For weight gradients that are deferred; `gates` has the gradient of the products before it.
   buffer logits_gradient, output_gradient;
   // Of a pass in parts (expert_block), from one part to a later one, with output_gradient:

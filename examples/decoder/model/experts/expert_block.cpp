@@ -5,12 +5,14 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "examples/decoder/data/vocabulary.hpp"
 #include "examples/decoder/model/experts/expert_loads.hpp"
 #include "examples/decoder/model/experts/step_choices.hpp"
 #include "examples/decoder/model/recompute.hpp"
+#include "examples/decoder/model/shared_rows.hpp"
 
 namespace decoder {
 
@@ -21,7 +23,7 @@ expert_block::expert_block(const velo::context& context, const weights& from,
       layer_(layer),
       type_(dtype_of(from.type())),
       hidden_(m.hidden),
-      width_(m.expert_width()),
+      width_(from.layout().widths.expert_inner),
       held_(from.layout().widths.experts),
       router_(context, from, at.router, m.experts, hidden_, training),
       up_(context, from, at.experts_up, {held_, 2 * width_, hidden_}, training),
@@ -43,7 +45,7 @@ velo::router_score expert_block::score() const {
 // is room for padding, too, so that a step takes the same memory each time.
 std::int64_t expert_block::bytes(const expert_activations& e, const pass& now,
                                  std::int64_t width) const {
-  const std::int64_t room = e.dispatched ? e.rows : own_room(now) * model_.experts_per_token;
+  const std::int64_t room = e.dispatched ? e.rows : moved_room(now) * model_.experts_per_token;
   return std::max<std::int64_t>(room, 1) * width * (type_.bits / 8);
 }
 
@@ -87,11 +89,12 @@ velo::tensor_view expert_block::chosen(const pass& now, const buffer& of) const 
 }
 velo::tensor_view expert_block::places(const pass& now, const expert_activations& e) const {
   return {reinterpret_cast<std::int32_t*>(e.places.data()),
-          {own_rows(now) * model_.experts_per_token}};
+          {moved_rows(now) * model_.experts_per_token}};
 }
+
 // The rows of each expert of this rank.
 velo::tensor_view expert_block::counts(const expert_activations& e) const {
-  const buffer& of = e.dispatched ? e.held : e.counts;
+  const buffer& of = e.held ? e.held : e.counts;
   return {reinterpret_cast<std::int64_t*>(of.data()), {held_}};
 }
 
@@ -134,7 +137,7 @@ void expert_block::compute(const pass& now, layer_activations& kept) const {
 void expert_block::keep_if_light(const pass& now, layer_activations& kept) const {
   const expert_activations& e = kept.expert;
   if (e.recompute_load == 0) return;
-  const double limit = recompute_limit(own_rows(now), ranks_->ranks(), model_.experts_per_token,
+  const double limit = recompute_limit(moved_rows(now), ranks_->ranks(), model_.experts_per_token,
                                        model_.experts, e.recompute_load);
   const velo::tensor_view rows = counts(e);
   const auto* const first = rows.data<const std::int64_t>();
@@ -157,10 +160,8 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
   e.choices = take(each);
   e.counts = take(model_.experts * 8);
   e.dispatched = static_cast<bool>(way(now).dispatcher);
-  if (e.dispatched)
-    e.held = take(held_ * 8);
-  else
-    e.places = take(each);
+  if (e.dispatched || ranks_->cuts_experts()) e.held = take(held_ * 8);
+  if (!e.dispatched) e.places = take(moved_room(now) * model_.experts_per_token * 4);
   const velo::tensor_view logits = stream(now, e.logits, model_.experts);
   router_.forward(now.stream, input(now, kept), logits);
   velo::topk_router(now.stream,
@@ -175,6 +176,7 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
                         .normalize(model_.router_normalize));
   if (now.choices != nullptr) record_or_replay(now, e);
   e.rows = own_rows(now) * model_.experts_per_token - leave_out_padding(now, e);
+  if (ranks_->cuts_experts()) gather_choices(now, e);
   if (now.loads != nullptr)
     now.loads->add(layer_, reinterpret_cast<const std::int64_t*>(e.counts.data()));
   if (e.dispatched) begin_routing(now, e);
@@ -205,14 +207,14 @@ std::int64_t expert_block::leave_out_padding(const pass& now, const expert_activ
   return left_out;
 }
 
-// The numbers of the own rows' tokens in the step. Rows are those of one sequence after another, in
+// The numbers of rows' tokens in the step. Rows are those of one sequence after another, in
 // the order in which this rank holds them.
-std::vector<std::int64_t> expert_block::numbers(const pass& now) const {
-  const std::int64_t length = now.batch.length, first = first_of(now);
+std::vector<std::int64_t> expert_block::numbers(const pass& now, range rows) const {
+  const std::int64_t length = now.batch.length;
   const held_rows& held = now.share().rows;
   const std::vector<std::int64_t> positions = held.positions();
   std::vector<std::int64_t> all;
-  for (std::int64_t row = first; row < first + own_rows(now); ++row)
+  for (std::int64_t row = rows.begin; row < rows.begin + rows.count; ++row)
     all.push_back(now.first_token + row / length * held.sequence() +
                   positions[static_cast<std::size_t>(row % length)]);
   return all;
@@ -221,7 +223,7 @@ std::vector<std::int64_t> expert_block::numbers(const pass& now) const {
 void expert_block::record_or_replay(const pass& now, const expert_activations& e) const {
   const std::int64_t k = model_.experts_per_token;
   auto* own = reinterpret_cast<std::int32_t*>(e.choices.data());
-  for (const std::int64_t token : numbers(now)) {
+  for (const std::int64_t token : numbers(now, {first_of(now), own_rows(now)})) {
     std::int32_t* const all = now.choices->of(layer_, token);
     if (now.choices->replays())
       std::copy_n(all, k, own);
@@ -286,19 +288,41 @@ void expert_block::begin_routing(const pass& now, expert_activations& e) const {
     e.routing = velo::routing::create(by.dispatcher);
   }
   const bool drops = &by == &limited_, placed = drops && !model_.capacity_by_rank;
-  const std::vector<std::int64_t> tokens = placed ? numbers(now) : std::vector<std::int64_t>();
-  const velo::tensor_view weights = chosen(now, e.weights),
+  const range all = {ranks_->cuts_experts() ? 0 : first_of(now), moved_rows(now)};
+  const std::vector<std::int64_t> tokens = placed ? numbers(now, all) : std::vector<std::int64_t>();
+  const velo::tensor_view weights = moved_weights(now, e),
                           places(tokens.data(), {static_cast<std::int64_t>(tokens.size())});
-  e.routing.set(now.stream, choices(now, e),
+  e.routing.set(now.stream, moved_choices(now, e),
                 drops && model_.capacity_drop == "probability" ? weights.get() : nullptr,
                 placed ? places.get() : nullptr);
   e.rows = e.routing.rows_of(reinterpret_cast<std::int64_t*>(e.held.data()), held_);
 }
 
+// The rows that go to experts: this rank's, or those of all tensor ranks.
+class expert_block::moved_stream {
+ public:
+  moved_stream(const expert_block& of, const pass& now, const buffer& stream)
+      : moved_stream(of, now, stream.data()) {}
+  moved_stream(const expert_block& of, const pass& now, const velo::tensor_view& stream)
+      : moved_stream(of, now, stream.data<std::byte>()) {}
+  velo::tensor_view view() const { return all_ ? all_->view() : own_; }
+
+ private:
+  moved_stream(const expert_block& of, const pass& now, std::byte* stream)
+      : own_(of.own_of(now, stream)) {
+    if (of.ranks_->cuts_experts())
+      all_.emplace(now, velo::tensor_view(stream, of.type_, {now.rows(), of.hidden_}));
+  }
+
+  const velo::tensor_view own_;
+  std::optional<all_rows> all_;
+};
+
 void expert_block::dispatch(const pass& now, layer_activations& kept) const {
   expert_activations& e = kept.expert;
-  const velo::tensor_view x = input(now, kept);
   now.memory.make(e.input, bytes(e, now, hidden_), [&] {
+    const moved_stream moved(*this, now, kept.feed_forward_input);
+    const velo::tensor_view x = moved.view();
     const velo::tensor_view to = rows(e, e.input, hidden_);
     if (e.dispatched) {
       way(now).dispatcher.dispatch(now.stream, e.routing, x, to);
@@ -306,7 +330,7 @@ void expert_block::dispatch(const pass& now, layer_activations& kept) const {
     }
     velo::moe_token_permute(now.stream, velo::moe_token_permute_args()
                                             .tokens(x)
-                                            .indices(choices(now, e))
+                                            .indices(moved_choices(now, e))
                                             .permuted(to)
                                             .sorted_indices(places(now, e))
                                             .num_out_tokens(e.rows - places(now, e).numel())
@@ -339,6 +363,11 @@ class expert_block::written_rows {
 
 void expert_block::combine(const pass& now, const layer_activations& kept,
                            const velo::tensor_view& branch) const {
+  if (ranks_->cuts_experts()) {
+    const summed_rows summed(now, branch);
+    combine_own(now, kept.expert, summed.view());
+    return summed.finish();
+  }
   const written_rows written(*this, now, branch);
   combine_own(now, kept.expert, written.view());
   written.finish();
@@ -346,7 +375,7 @@ void expert_block::combine(const pass& now, const layer_activations& kept,
 
 void expert_block::combine_own(const pass& now, const expert_activations& e,
                                const velo::tensor_view& branch) const {
-  const velo::tensor_view from = rows(e, e.output, hidden_), weights = chosen(now, e.weights);
+  const velo::tensor_view from = rows(e, e.output, hidden_), weights = moved_weights(now, e);
   if (e.dispatched) {
     way(now).dispatcher.combine(now.stream, e.routing, from, weights.get(), branch);
     return;
@@ -367,11 +396,13 @@ void expert_block::backward(const pass& now, const velo::tensor_view& gradient,
                            deferred ? VELO_PURPOSE_ACTIVATION : VELO_PURPOSE_WORKSPACE);
   };
   const buffer dweights =
-      now.memory.take(own_room(now) * model_.experts_per_token * 4, VELO_PURPOSE_WORKSPACE);
+      now.memory.take(moved_room(now) * model_.experts_per_token * 4, VELO_PURPOSE_WORKSPACE);
+  const velo::tensor_view all_dweights(dweights.floats(),
+                                       {moved_rows(now), model_.experts_per_token});
   {
     buffer returned = take(hidden_);
-    combine_backward(now, own_of(now, gradient.data<std::byte>()), e, rows(e, returned, hidden_),
-                     chosen(now, dweights));
+    const moved_stream moved(*this, now, gradient);
+    combine_backward(now, moved.view(), e, rows(e, returned, hidden_), all_dweights);
     e.output = {};
     if (!deferred) down_gradient(now, kept, returned);
     if (!deferred) kept.gated = {};
@@ -383,10 +414,13 @@ void expert_block::backward(const pass& now, const velo::tensor_view& gradient,
   const buffer through = take(hidden_);
   to_input(now, kept, through);
   if (!deferred) kept.gates = {};
+  const velo::tensor_view dinput = rows(e, through, hidden_);
+  if (ranks_->cuts_experts())
+    return return_parts(now, kept, dinput, all_dweights, branch, deferred);
   const written_rows written(*this, now, branch);
-  dispatch_backward(now, e, rows(e, through, hidden_), written.view());
+  dispatch_backward(now, e, dinput, written.view());
   free_routing(now, e);
-  route_backward(now, kept, chosen(now, dweights), written.view(), deferred);
+  route_backward(now, kept, all_dweights, written.view(), deferred);
   written.finish();
 }
 
@@ -420,7 +454,7 @@ void expert_block::up_gradient(const pass& now, const layer_activations& kept) c
 void expert_block::combine_backward(const pass& now, const velo::tensor_view& gradient,
                                     const expert_activations& e, const velo::tensor_view& drows,
                                     const velo::tensor_view& dweights) const {
-  const velo::tensor_view from = rows(e, e.output, hidden_), weights = chosen(now, e.weights);
+  const velo::tensor_view from = rows(e, e.output, hidden_), weights = moved_weights(now, e);
   if (e.dispatched) {
     way(now).dispatcher.combine_backward(now.stream, e.routing, gradient, from, weights, drows,
                                          dweights);
@@ -448,7 +482,7 @@ void expert_block::dispatch_backward(const pass& now, expert_activations& e,
                                                    .dpermuted(drows)
                                                    .sorted_indices(places(now, e))
                                                    .dtokens(branch)
-                                                   .tokens(own_rows(now)));
+                                                   .tokens(moved_rows(now)));
 }
 
 // To be called when the work of dispatch_backward is done.

@@ -17,6 +17,10 @@
 // Without sequence parallelism tensor ranks have the same rows. Each then gives a part of them to
 // the experts, and the ranks gather the results; so a router's gradient is a sum over tensor ranks.
 //
+// Where tensor ranks cut each expert (etp), each takes the rows and choices of all of them to its
+// part of the experts, and the ranks sum the results as those of a feed-forward block. The router
+// still has the own rows.
+//
 // The balance loss counts the choices of the whole micro-batch, over all ranks that have some of
 // its tokens, so its gradient does not depend on how these are dealt out. Its value is not part of
 // the loss that a step reports. Cost: k grouped rows a token, and over ranks an exchange of these
@@ -80,7 +84,15 @@ class expert_block {
     std::vector<velo::routing> idle;
   };
   row_way& way(const pass& now) const;
-  std::vector<std::int64_t> numbers(const pass& now) const;
+  std::vector<std::int64_t> numbers(const pass& now, range rows) const;
+  void gather_choices(const pass& now, expert_activations& e) const;
+  std::int64_t moved_rows(const pass& now) const;
+  std::int64_t moved_room(const pass& now) const;
+  velo::tensor_view moved_choices(const pass& now, const expert_activations& e) const;
+  velo::tensor_view moved_weights(const pass& now, const expert_activations& e) const;
+  void return_parts(const pass& now, layer_activations& kept, const velo::tensor_view& dinput,
+                    const velo::tensor_view& dweights, const velo::tensor_view& branch,
+                    bool deferred) const;
   void begin_routing(const pass& now, expert_activations& e) const;
   void dispatch(const pass& now, layer_activations& kept) const;
   void combine_backward(const pass& now, const velo::tensor_view& gradient,
@@ -104,6 +116,7 @@ class expert_block {
   std::int64_t totals(const pass& now, const expert_activations& e,
                       const velo::tensor_view& counts) const;
 
+  class moved_stream;
   class written_rows;
   void combine_own(const pass& now, const expert_activations& e,
                    const velo::tensor_view& branch) const;
@@ -127,7 +140,7 @@ class expert_block {
   model_settings model_;
   std::size_t layer_;  // of the whole model
   velo_dtype type_;
-  std::int64_t hidden_, width_, held_;  // held_: experts of this rank
+  std::int64_t hidden_, width_, held_;  // held_: experts of this rank; width_: of its parts of them
   linear router_;
   grouped_linear up_, down_;
   const expert_parallel* ranks_;

@@ -32,6 +32,11 @@ const std::vector<layout>& limited_layouts() {
          s.parallel.pp = s.parallel.tp = 2, s.parallel.pipeline = "dualpipev";
          s.parallel.sequence_parallel = true;
        }},
+      {"tp 2 that cut each expert, ep 2 over cp 2", 4,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.cp = s.parallel.ep = 2, s.parallel.etp = 0;
+         s.parallel.sequence_parallel = true;
+       }},
       {"tp 2, pp 2, cp 2, ep 2", 8, [](settings& s) {
          s.parallel.tp = s.parallel.pp = s.parallel.cp = s.parallel.ep = 2;
          s.parallel.sequence_parallel = true;

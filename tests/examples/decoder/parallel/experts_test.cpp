@@ -38,6 +38,17 @@ const std::vector<layout>& expert_layouts() {
        }},
       {"ep 2 over tp 2", 2,
        [](settings& s) { s.parallel.tp = s.parallel.ep = 2, s.parallel.sequence_parallel = true; }},
+      {"tp 2 that cut each expert", 2, [](settings& s) { s.parallel.tp = 2, s.parallel.etp = 0; }},
+      {"tp 3 that cut each expert unevenly, with ep 2, all recomputed", 6,
+       [](settings& s) {
+         s.parallel.tp = 3, s.parallel.ep = 2, s.parallel.etp = 3;
+         s.parallel.sequence_parallel = true, s.memory.recompute = "full";
+       }},
+      {"tp 2 that cut each expert, ep 2, pp 2 by zbh1, the optimizer shared", 16,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.ep = s.parallel.pp = 2, s.parallel.etp = 0;
+         s.parallel.pipeline = "zbh1", s.run.zero = true;
+       }},
       {"ep 4 over tp 2 and cp 2", 4,
        [](settings& s) {
          s.parallel.tp = s.parallel.cp = 2, s.parallel.ep = 4;

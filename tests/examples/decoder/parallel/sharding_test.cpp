@@ -82,19 +82,27 @@ TEST_CASE("the parts of ranks with experts are those that velo sharding shows") 
   const temporary folder;
   const std::string config = config_in(folder, m);
   struct cut {
-    int tp, dp, ep;
+    int tp, dp, ep, etp;
   };
-  for (const auto& [tp, dp, ep] : {cut{1, 1, 1}, {1, 2, 2}, {2, 1, 2}, {2, 2, 4}, {1, 4, 2}}) {
+  for (const auto& [tp, dp, ep, etp] : {cut{1, 1, 1, 1},
+                                        {1, 2, 2, 1},
+                                        {2, 1, 2, 1},
+                                        {2, 2, 4, 1},
+                                        {1, 4, 2, 1},
+                                        {2, 1, 1, 2},
+                                        {2, 4, 2, 2},
+                                        {3, 2, 2, 3}}) {
     const std::string job = " --tp " + std::to_string(tp) + " --dp " + std::to_string(dp) +
-                            " --ep " + std::to_string(ep);
-    const auto shown = run_velo("sharding " + config + " --json --etp 1" + job);
+                            " --ep " + std::to_string(ep) + " --etp " + std::to_string(etp);
+    const auto shown = run_velo("sharding " + config + " --json" + job);
     INFO(job << shown.out.substr(0, 300));
     REQUIRE(shown.code == 0);
     for (int rank = 0; rank < tp * dp; ++rank) {
       INFO("rank " << rank);
       decoder::holding held = decoder::holding::all(m);
       held.tensor_rank = rank % tp, held.tensor_ranks = tp;
-      held.expert_rank = rank % ep, held.expert_ranks = ep;
+      held.expert_rank = rank / etp % ep, held.expert_ranks = ep;
+      held.cuts_experts = etp > 1;
       CHECK(parts_shown(shown.out, rank) == parts_held(m, held));
     }
   }

@@ -1,9 +1,9 @@
 // A rank that ends in any collective of any group of a job of tp 2, pp 2 and cp 2, or of tp 2, pp 2
 // and ep 2 with experts that drop choices: all others end, and each names that rank and a group in
 // which one of its peers there missed it. Where it ends is counted, not timed: a library before
-// velo's functions (ended_collective.cpp) numbers the calls of each rank, and ends a rank before one
-// of them. VELO_PRETRAIN_LONG: before the first and the last call of each function in each group, of
-// all ranks that make it; killed and stopped.
+// velo's functions (ended_collective.cpp) numbers the calls of each rank, and ends a rank before
+// one of them. VELO_PRETRAIN_LONG: before the first and the last call of each function in each
+// group, of all ranks that make it; killed and stopped.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -147,7 +147,13 @@ TEST_CASE("settings of experts that do not go together are refused by their name
   refused({"--ranks", "2", "--ep", "2", "--expert_overlap", "both"},
           "expert_overlap = \"both\" must be none, shared or fused");
   refused({"--ranks", "2", "--expert_overlap", "shared"}, "so not with ep = 1");
+  refused({"--ranks", "4", "--tp", "2", "--ep", "2", "--etp", "0", "--expert_overlap", "shared"},
+          "is of ranks with whole experts, so not with etp = 0");
   refused({"--ranks", "2", "--ep", "2", "--expert_overlap", "fused"}, "so not with pp = 1");
+  refused({"--etp", "2"}, "etp = 2 must be 0, 1 or tp = 1");
+  refused({"--tp", "2", "--ep", "2", "--etp", "0"},
+          "ep = 2 times tp must divide the 2 ranks that share a stage, where each expert is cut by "
+          "etp = 0");
   for (const char* flag : {"--ep", "--experts_per_token", "--expert_inner", "--capacity_factor"}) {
     CHECK_THAT(ended(1, w.run({flag, "3"})).text,
                Contains("is of a model with experts, not with experts = 0"));
