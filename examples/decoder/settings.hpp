@@ -25,13 +25,20 @@ struct model_settings {
   // number. 0: each layer has its own.
   std::int64_t kv_share = 0;
   // Experts of each layer, in place of its feed-forward block; 0: none. A token goes to those that
-  // the router chooses for it.
+  // the router chooses for it. The first dense_layers layers have a feed-forward block in any case.
   std::int64_t experts = 0;
+  std::int64_t dense_layers = 0;
   std::int64_t experts_per_token = 2;
   std::int64_t expert_inner = 0;   // width inside an expert; 0: inner
   std::string router = "softmax";  // the scores by which experts are chosen and weighted
   bool router_normalize = true;    // the weights of a token's experts sum to 1
-  double balance_loss = 0.01;      // coefficient of each layer's balance loss
+  double router_scale = 1;         // of these weights
+  bool router_bias = false;        // experts are chosen by score + bias, which no gradient changes
+  std::int64_t router_groups = 1;  // groups of as many experts, the best of which are chosen from
+  std::int64_t router_groups_kept = 1;
+  // A feed-forward block for all tokens beside the experts, so many times as wide as one; 0: none.
+  std::int64_t shared_experts = 0;
+  double balance_loss = 0.01;  // coefficient of each layer's balance loss
   // An expert takes this much times the mean of the choices in training; 0: no choice is dropped.
   double capacity_factor = 0;
   std::string capacity_drop = "probability";  // which choices it keeps; or "position"
@@ -45,7 +52,18 @@ struct model_settings {
   std::int64_t head_dim() const { return hidden / heads; }
   bool has_experts() const { return experts > 0; }
   bool has_capacity() const { return capacity_factor > 0; }
+  // Whether a layer, counted from 0, has experts; how many layers have.
+  bool has_experts(std::size_t layer) const {
+    return has_experts() && static_cast<std::int64_t>(layer) >= dense_layers;
+  }
+  std::int64_t expert_layers() const { return has_experts() ? layers - dense_layers : 0; }
   std::int64_t expert_width() const { return expert_inner > 0 ? expert_inner : inner; }
+  std::int64_t shared_width() const { return shared_experts * expert_width(); }
+  // Whether files have the names of Mixtral's weights: its layers are all alike, and have neither a
+  // bias nor a shared expert. Others have the names of GLM-4's and DeepSeek's.
+  bool has_mixtrals_layers() const {
+    return dense_layers == 0 && shared_experts == 0 && !router_bias;
+  }
   // How many of `ranks` that cut the heads have the same head of keys and values.
   std::int64_t ranks_of_key(std::int64_t ranks) const {
     return std::max<std::int64_t>(1, ranks / kv_heads);

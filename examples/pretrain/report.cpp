@@ -123,13 +123,17 @@ void introduce(console& to, const settings& values, const corpus& text, const tr
          m.dtype.c_str(), static_cast<long long>(m.layers), static_cast<long long>(m.hidden),
          static_cast<long long>(m.has_experts() ? m.expert_width() : m.inner));
   if (m.has_experts())
-    to.say("       %lld expert%s, %lld for each token", static_cast<long long>(m.experts),
-           plural(static_cast<std::size_t>(m.experts)),
-           static_cast<long long>(m.experts_per_token));
+    to.say("       %lld expert%s, %lld for each token%s", static_cast<long long>(m.experts),
+           plural(static_cast<std::size_t>(m.experts)), static_cast<long long>(m.experts_per_token),
+           m.shared_experts > 0 ? ", beside a shared one" : "");
   if (m.has_capacity())
     to.say("       %.15g times the mean of their choices, %s kept%s", m.capacity_factor,
            m.capacity_drop == "position" ? "the first" : "the most probable",
            m.capacity_by_rank ? " by each rank" : "");
+  if (m.dense_layers > 0)
+    to.say("       %lld layer%s without experts, inner %lld",
+           static_cast<long long>(m.dense_layers), plural(static_cast<std::size_t>(m.dense_layers)),
+           static_cast<long long>(m.inner));
   to.say("       %lld query heads, %lld for keys and values, %s head",
          static_cast<long long>(m.heads), static_cast<long long>(m.kv_heads),
          m.tied ? "tied" : "untied");

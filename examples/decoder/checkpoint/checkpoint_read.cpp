@@ -189,8 +189,11 @@ void checkpoint_reader::require_model(const model_settings& model, std::int64_t 
   }
   const element type = model.dtype == "bf16" ? element::bf16 : element::f32;
   std::vector<named_tensor> weights;
-  for (const weight_slice& slice : weight_layout(model).slices)
+  const weight_layout layout(model);
+  for (const weight_slice& slice : layout.slices)
     weights.push_back({slice.name, type, slice.shape, nullptr});
+  for (const score_bias& each : layout.biases)
+    weights.push_back({each.name, element::f32, {model.experts}, nullptr});
   safetensors_reader(path_ + "/model.safetensors").require_exactly(weights);
 }
 

@@ -1,6 +1,8 @@
-// config.json: the model's shape under the keys of transformers' LlamaConfig, or of MixtralConfig.
+// config.json: the model's shape under the keys of transformers' LlamaConfig, MixtralConfig or
+// Glm4MoeConfig.
 //
-// A router that is not Mixtral's has a type of its own, which transformers refuses.
+// A router that is not Mixtral's has a type of its own, which transformers refuses; and so has one
+// that is not GLM-4's, in a model with a shared expert, dense layers or a router's bias.
 //
 // A model with kv_share has a type of its own, since a Llama would draw the missing weights at
 // random. The factor has the key that
@@ -21,26 +23,63 @@ struct model_type {
 };
 
 bool has_mixtrals_router(const model_settings& m) {
-  return m.router == "softmax" && m.router_normalize;
+  return m.router == "softmax" && m.router_normalize && m.router_scale == 1 && m.router_groups == 1;
+}
+
+bool has_glms_layers(const model_settings& m) {
+  return m.router == "sigmoid" && m.router_bias && m.shared_experts > 0;
 }
 
 model_type type_of_config(const model_settings& m) {
   if (m.kv_share > 0) return {"LlamaClaForCausalLM", "llama_cla"};
   if (!m.has_experts()) return {"LlamaForCausalLM", "llama"};
+  if (!m.has_mixtrals_layers())
+    return has_glms_layers(m) ? model_type{"Glm4MoeForCausalLM", "glm4_moe"}
+                              : model_type{"Glm4MoeRouterForCausalLM", "glm4_moe_router"};
   if (has_mixtrals_router(m)) return {"MixtralForCausalLM", "mixtral"};
   return {"MixtralRouterForCausalLM", "mixtral_router"};
 }
 
+// All of a router but its score function, as Glm4MoeConfig has it.
+void set_router(json_t* root, const model_settings& m) {
+  const auto set = [&](const char* key, json_t* value) { json_object_set_new(root, key, value); };
+  set("norm_topk_prob", json_boolean(m.router_normalize));
+  set("routed_scaling_factor", json_real(m.router_scale));
+  set("n_group", json_integer(m.router_groups));
+  set("topk_group", json_integer(m.router_groups_kept));
+}
+
 // transformers' balance loss is another one, over all layers together; it is off by default.
-void set_experts(json_t* root, const model_settings& m) {
+void set_mixtrals_experts(json_t* root, const model_settings& m) {
   const auto set = [&](const char* key, json_t* value) { json_object_set_new(root, key, value); };
   set("num_local_experts", json_integer(m.experts));
-  set("num_experts_per_tok", json_integer(m.experts_per_token));
-  set("output_router_logits", json_false());
   set("router_jitter_noise", json_real(0));
   if (has_mixtrals_router(m)) return;
   set("scoring_func", json_string(m.router.c_str()));
-  set("norm_topk_prob", json_boolean(m.router_normalize));
+  set_router(root, m);
+}
+
+void set_glms_experts(json_t* root, const model_settings& m) {
+  const auto set = [&](const char* key, json_t* value) { json_object_set_new(root, key, value); };
+  set("n_routed_experts", json_integer(m.experts));
+  set("n_shared_experts", json_integer(m.shared_experts));
+  set("moe_intermediate_size", json_integer(m.expert_width()));
+  set("first_k_dense_replace", json_integer(m.dense_layers));
+  set_router(root, m);
+  set("use_qk_norm", json_false());
+  set("attention_bias", json_false());
+  set("partial_rotary_factor", json_real(1));
+  set("num_nextn_predict_layers", json_integer(0));
+  if (has_glms_layers(m)) return;
+  set("scoring_func", json_string(m.router.c_str()));
+  set("router_bias", json_boolean(m.router_bias));
+}
+
+void set_experts(json_t* root, const model_settings& m) {
+  const auto set = [&](const char* key, json_t* value) { json_object_set_new(root, key, value); };
+  set("num_experts_per_tok", json_integer(m.experts_per_token));
+  set("output_router_logits", json_false());
+  m.has_mixtrals_layers() ? set_mixtrals_experts(root, m) : set_glms_experts(root, m);
 }
 
 }  // namespace
@@ -55,7 +94,8 @@ std::string hugging_face_config(const model_settings& m, std::int64_t sequence) 
   set("torch_dtype", json_string(m.dtype == "bf16" ? "bfloat16" : "float32"));
   set("vocab_size", json_integer(m.vocab));
   set("hidden_size", json_integer(m.hidden));
-  set("intermediate_size", json_integer(m.has_experts() ? m.expert_width() : m.inner));
+  const bool is_mixtral = m.has_experts() && m.has_mixtrals_layers();
+  set("intermediate_size", json_integer(is_mixtral ? m.expert_width() : m.inner));
   set("num_hidden_layers", json_integer(m.layers));
   set("num_attention_heads", json_integer(m.heads));
   set("num_key_value_heads", json_integer(m.kv_heads));

@@ -105,7 +105,9 @@ const safetensors_reader::entry& llama_folder::entry_of(const std::string& tenso
 
 void llama_folder::require_model(const model_settings& model) const {
   std::map<std::string, std::vector<std::int64_t>> wanted;
-  for (const weight_slice& each : weight_layout(model).slices) wanted[each.name] = each.shape;
+  const weight_layout layout(model);
+  for (const weight_slice& each : layout.slices) wanted[each.name] = each.shape;
+  for (const score_bias& each : layout.biases) wanted[each.name] = {model.experts};
   if (model.tied && file_of_.count(head) > 0) wanted[head] = {model.vocab, model.hidden};
   for (const auto& [name, shape] : wanted) {
     if (entry_of(name).type == element::i32)
@@ -144,6 +146,9 @@ void llama_folder::require_same(const std::string& one, const std::string& other
 void llama_folder::read(weights& into, const velo::stream_ref& stream) const {
   into.fill(stream, [&](const weight_slice& of, std::int64_t first, std::int64_t count, float* to) {
     file_of(of.name).read(of.name, first, count, to);
+  });
+  into.fill_biases([&](const score_bias& of, float* to) {
+    file_of(of.name).read(of.name, 0, into.score_bias_of(of.layer).numel(), to);
   });
 }
 

@@ -46,7 +46,8 @@ void configuration::check() {
     refuse("documents", "must be false, true or lines");
   if (d.sequence * d.batch > (1LL << 31))
     refuse("batch", "times sequence must not exceed 2^31;", "sequence");
-  const std::int64_t width = m.has_experts() ? m.experts_per_token * m.expert_width() : m.inner;
+  const std::int64_t of_experts = m.experts_per_token * m.expert_width() + m.shared_width(),
+                     width = m.has_experts() ? of_experts : m.inner;
   const double kept = static_cast<double>(m.layers) *
                       (8 * static_cast<double>(m.hidden) + 4 * static_cast<double>(width)) *
                       static_cast<double>(d.sequence * d.batch);  // activations, roughly

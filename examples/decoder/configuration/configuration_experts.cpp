@@ -9,9 +9,10 @@ namespace decoder {
 void configuration::check_experts() const {
   const auto& m = values.model;
   if (!m.has_experts()) {
-    for (const char* name : {"experts_per_token", "expert_inner", "router", "router_normalize",
-                             "balance_loss", "capacity_factor", "ep", "etp", "dispatcher",
-                             "expert_overlap"})
+    for (const char* name :
+         {"experts_per_token", "expert_inner", "dense_layers", "shared_experts", "router",
+          "router_normalize", "router_scale", "router_bias", "router_groups", "router_groups_kept",
+          "balance_loss", "capacity_factor", "ep", "etp", "dispatcher", "expert_overlap"})
       require_unset(name, "is of a model with experts, not with", "experts");
     for (const char* name : {"routing_record", "routing_replay", "expert_picture"})
       require_unset(name, "is of a model with experts, not with", "experts");
@@ -22,8 +23,12 @@ void configuration::check_experts() const {
   if (m.experts > most / m.layers)
     refuse("experts", "times layers must not exceed 2^20;", "layers");
   if (m.experts_per_token > m.experts) refuse("experts_per_token", "must not exceed", "experts");
-  if (m.router != "softmax" && m.router != "sigmoid")
-    refuse("router", "must be softmax or sigmoid");
+  if (m.dense_layers >= m.layers) refuse("dense_layers", "must be less than", "layers");
+  if (m.shared_width() > most)
+    refuse("shared_experts",
+           ("are as wide as " + std::to_string(m.shared_width()) + ", which must not exceed 2^20")
+               .c_str());
+  check_router();
   if (m.kv_share != 0)
     refuse("kv_share", "is of layers with a feed-forward block, not with", "experts");
   for (const char* name : {"routing_record", "routing_replay", "expert_picture"})
@@ -74,8 +79,34 @@ void configuration::check_capacity() const {
     refuse("memory_budget", why, "capacity_factor");
 }
 
+void configuration::check_router() const {
+  const auto& m = values.model;
+  if (m.router != "softmax" && m.router != "sigmoid")
+    refuse("router", "must be softmax or sigmoid");
+  if (m.router_groups_kept > m.router_groups)
+    refuse("router_groups_kept", "must not exceed", "router_groups");
+  if (m.router_groups == 1) return;
+  if (m.experts % m.router_groups != 0) refuse("router_groups", "must be a divisor of", "experts");
+  const std::int64_t size = m.experts / m.router_groups;
+  if (size < 2)
+    refuse("router_groups", "leaves groups of one expert, but their two best count, with",
+           "experts");
+  if (m.experts_per_token > m.router_groups_kept * size)
+    refuse("experts_per_token",
+           ("must not exceed " + std::to_string(m.router_groups_kept * size) +
+            ", the experts of the kept groups, with")
+               .c_str(),
+           "router_groups_kept");
+}
+
 void configuration::check_expert_layout() const {
   const auto& p = values.parallel;
+  const auto& m = values.model;
+  if (m.shared_experts > 0 && m.shared_width() < p.tp)
+    refuse(
+        "shared_experts",
+        ("are as wide as " + std::to_string(m.shared_width()) + ", which must be at least").c_str(),
+        "tp");
   if (p.in_two())
     refuse("tp_x", "cuts the columns of rows, which a router needs whole, so not with", "experts");
   if (p.pp == 1) return;

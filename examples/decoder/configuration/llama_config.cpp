@@ -1,16 +1,16 @@
-// The settings of the section "model" from the config.json that transformers writes for a Llama or
-// a Mixtral.
+// The settings of the section "model" from the config.json that transformers writes for a Llama, a
+// Mixtral or a Glm4Moe.
 //
 // Fields that this decoder has are settings of other names; fields that it does not have must be
-// absent or say so. A field that is missing has the default of LlamaConfig or MixtralConfig, where
-// that does not depend on the size of the model. Refusals name the file, line and column, and the
-// field.
+// absent or say so. A field that is missing has the default of LlamaConfig and the like, where that
+// does not depend on the size of the model. Refusals name the file, line and column, and the field.
 #include <jansson.h>
 
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "examples/decoder/configuration/configuration.hpp"
 #include "examples/decoder/configuration/json_places.hpp"
@@ -29,17 +29,6 @@ json_owner parsed(const std::string& text, json_error_t& error) {
 // A value that this decoder fixes; `accepted` is a JSON array.
 struct fixed_field {
   const char *key, *accepted, *has;
-};
-
-constexpr fixed_field llama_fixed[] = {
-    {"model_type", R"(["llama"])", R"("llama" and "mixtral")"},
-    {"architectures", R"([null, ["LlamaForCausalLM"]])", R"(["LlamaForCausalLM"])"},
-};
-
-constexpr fixed_field mixtral_fixed[] = {
-    {"architectures", R"([null, ["MixtralForCausalLM"]])", R"(["MixtralForCausalLM"])"},
-    {"sliding_window", "[null]", "null"},
-    {"router_jitter_noise", "[null, 0, 0.0]", "0"},
 };
 
 constexpr fixed_field fixed_fields[] = {
@@ -68,15 +57,47 @@ constexpr named_field model_fields[] = {
     {"vocab_size", "vocab", nullptr},          {"tie_word_embeddings", "tied", "false"},
 };
 
-constexpr named_field llama_named[] = {
-    {"rms_norm_eps", "norm_epsilon", "1e-6"},
+// What the models of one model_type have beside all others'.
+struct model_family {
+  const char* type;
+  std::vector<fixed_field> fixed;
+  std::vector<named_field> named;
+  const char *kv_heads, *rope_theta;  // defaults; kv_heads nullptr: as many as heads
 };
 
-constexpr named_field mixtral_named[] = {
-    {"rms_norm_eps", "norm_epsilon", "1e-5"},
-    {"num_local_experts", "experts", "8"},
-    {"num_experts_per_tok", "experts_per_token", "2"},
-};
+const std::vector<model_family>& families() {
+  static const std::vector<model_family> all = {
+      {"llama",
+       {{"architectures", R"([null, ["LlamaForCausalLM"]])", R"(["LlamaForCausalLM"])"}},
+       {{"rms_norm_eps", "norm_epsilon", "1e-6"}},
+       nullptr,
+       "10000.0"},
+      {"mixtral",
+       {{"architectures", R"([null, ["MixtralForCausalLM"]])", R"(["MixtralForCausalLM"])"},
+        {"sliding_window", "[null]", "null"},
+        {"router_jitter_noise", "[null, 0, 0.0]", "0"}},
+       {{"rms_norm_eps", "norm_epsilon", "1e-5"},
+        {"num_local_experts", "experts", "8"},
+        {"num_experts_per_tok", "experts_per_token", "2"}},
+       "8",
+       "1000000.0"},
+      {"glm4_moe",
+       {{"architectures", R"([null, ["Glm4MoeForCausalLM"]])", R"(["Glm4MoeForCausalLM"])"},
+        {"use_qk_norm", "[null, false]", "false"}},
+       {{"rms_norm_eps", "norm_epsilon", "1e-5"},
+        {"n_routed_experts", "experts", "128"},
+        {"num_experts_per_tok", "experts_per_token", "8"},
+        {"moe_intermediate_size", "expert_inner", "1408"},
+        {"n_shared_experts", "shared_experts", "1"},
+        {"first_k_dense_replace", "dense_layers", "1"},
+        {"norm_topk_prob", "router_normalize", "true"},
+        {"routed_scaling_factor", "router_scale", "1.0"},
+        {"n_group", "router_groups", "1"},
+        {"topk_group", "router_groups_kept", "1"}},
+       "8",
+       "10000.0"}};
+  return all;
+}
 
 class config_fields {
  public:
@@ -160,17 +181,48 @@ class config_fields {
   std::map<std::string, place> places_;
 };
 
+const model_family& family_of(const config_fields& fields) {
+  const std::string found = fields.shown("model_type");
+  std::string names;
+  for (const model_family& each : families()) {
+    const std::string quoted = "\"" + std::string(each.type) + "\"";
+    if (found == quoted) return each;
+    const bool is_last = &each == &families().back();
+    names += (names.empty() ? "" : is_last ? " and " : ", ") + quoted;
+  }
+  fields.refuse("model_type", names);
+}
+
+// GLM-4 rotates half of a head by default.
+void require_whole_heads_rotated(const config_fields& fields) {
+  constexpr const char* name = "partial_rotary_factor";
+  for (const char* in : {"", "rope_parameters.", "rope_scaling."})
+    if (fields.at(std::string(in) + name)) return;
+  fields.refuse(name, "1");
+}
+
 }  // namespace
+
+// No field has these two, which all models of the type have.
+void configuration::take_glms_router(const std::string& origin) {
+  values.model.router = "sigmoid";
+  values.model.router_bias = true;
+  for (const char* name : {"router", "router_bias"}) find(name)->origin = origin;
+}
 
 void configuration::read_llama(const std::string& text, const std::string& name) {
   const config_fields fields(text, name);
-  const bool is_mixtral = fields.shown("model_type") == R"("mixtral")";
+  const model_family& family = family_of(fields);
   const auto require = [&](const auto& all) {
     for (const fixed_field& each : all) fields.require_fixed(each);
   };
-  is_mixtral ? require(mixtral_fixed) : require(llama_fixed);
+  require(family.fixed);
   require(fixed_fields);
   for (const char* rope : {"rope_scaling", "rope_parameters"}) fields.require_plain_rope(rope);
+  if (family.type == std::string("glm4_moe")) {
+    require_whole_heads_rotated(fields);
+    take_glms_router(fields.origin("model_type"));
+  }
 
   const auto take_field = [&](const std::string& path, const char* setting,
                               const std::string& otherwise) {
@@ -187,10 +239,11 @@ void configuration::read_llama(const std::string& text, const std::string& name)
     }
   };
   take_all(model_fields);
-  is_mixtral ? take_all(mixtral_named) : take_all(llama_named);
+  take_all(family.named);
   const model_settings& m = values.model;
-  take_field("num_key_value_heads", "kv_heads", is_mixtral ? "8" : std::to_string(m.heads));
-  take_field(fields.rope_base(), "rope_theta", is_mixtral ? "1000000.0" : "10000.0");
+  take_field("num_key_value_heads", "kv_heads",
+             family.kv_heads ? family.kv_heads : std::to_string(m.heads));
+  take_field(fields.rope_base(), "rope_theta", family.rope_theta);
   json_t* const width = fields.at("head_dim");
   if (width && (m.hidden % m.heads != 0 || json_integer_value(width) != m.head_dim()))
     fields.refuse("head_dim", "hidden_size / num_attention_heads, here " +

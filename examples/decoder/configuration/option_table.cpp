@@ -53,12 +53,32 @@ void configuration::add_model() {
       0, 65536);
   add("model", "experts_per_token", &m.experts_per_token, "experts that a token goes to", 1, 65536);
   add("model", "expert_inner", &m.expert_inner, "width inside an expert; 0: inner", 0, 1048576);
+  add("model", "dense_layers", &m.dense_layers,
+      "so many layers, the first ones, have a feed-forward block in place of experts", 0, 1024);
+  add("model", "shared_experts", &m.shared_experts,
+      "N: beside the chosen experts each token goes to a feed-forward block N times as wide as "
+      "one; "
+      "0: none",
+      0, 1024);
   add("model", "router", &m.router,
       "scores of a token's experts, of which the largest are chosen: softmax (over all experts) or "
       "sigmoid (of each)");
   add("model", "router_normalize", &m.router_normalize,
       "true: the chosen scores, by which the experts' outputs are weighted, are divided by their "
       "sum");
+  add("model", "router_scale", &m.router_scale, "factor of the weights of the experts' outputs", 0,
+      1e6);
+  add("model", "router_bias", &m.router_bias,
+      "true: the largest sums of score and a bias are chosen, which training does not change, "
+      "while "
+      "weights are scores alone");
+  add("model", "router_groups", &m.router_groups,
+      "groups of as many experts; a token's are of the groups whose two best scores have the "
+      "largest "
+      "sums",
+      1, 65536);
+  add("model", "router_groups_kept", &m.router_groups_kept,
+      "groups that a token's experts are chosen from", 1, 65536);
   add("model", "balance_loss", &m.balance_loss,
       "coefficient of the balance loss of each layer, E sum of f p over its E experts: f is an "
       "expert's share of the choices of a micro-batch, p the mean of its scores",

@@ -149,7 +149,8 @@ struct layer_activations {
         f(*one);
     if (which.has(layer_modules::post_attention_norm)) f(middle), f(feed_forward_rstd);
     if (which.has(layer_modules::mlp))
-      for (buffer* one : {&feed_forward_input, &gates, &gated, &expert.input, &expert.output})
+      for (buffer* one : {&feed_forward_input, &gates, &gated, &expert.input, &expert.output,
+                          &expert.shared_gates, &expert.shared_gated})
         f(*one);
     if (which.has(layer_modules::expert_input) && !which.has(layer_modules::mlp))
       f(feed_forward_input);

@@ -26,12 +26,9 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
       out_(context, from, at.out, part_.hidden, part_.attended(), training),
       attention_gain_(from.weight(at.attention_norm, {part_.hidden})),
       feed_forward_gain_(from.weight(at.feed_forward_norm, {part_.hidden})) {
-  if (m.has_experts()) {
-    experts_.emplace(context, from, m, at, experts, training, number);
-  } else {
-    gate_up_.emplace(context, from, at.gate_up, 2 * part_.inner, part_.hidden, training);
-    down_.emplace(context, from, at.down, part_.hidden, part_.inner, training);
-  }
+  if (m.has_experts(number)) experts_.emplace(context, from, m, at, experts, training, number);
+  if (at.gate_up >= 0)
+    gated_.emplace(context, from, at, experts_ ? part_.shared : part_.inner, training);
   if (!training) return;
   attention_gain_gradient_ = from.gradient(at.attention_norm, {part_.hidden});
   feed_forward_gain_gradient_ = from.gradient(at.feed_forward_norm, {part_.hidden});
@@ -41,8 +38,8 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
 
 void decoder_layer::refresh(const velo::stream_ref& stream) {
   for (linear* each : {&qkv_, &out_}) each->refresh(stream);
-  if (experts_) return experts_->refresh(stream);
-  for (auto* each : {&gate_up_, &down_}) (*each)->refresh(stream);
+  if (experts_) experts_->refresh(stream);
+  if (gated_) gated_->refresh(stream);
 }
 
 std::int64_t decoder_layer::stream_bytes(const pass& now) const {
@@ -120,10 +117,13 @@ void decoder_layer::forward(const pass& now, const buffer& input, layer_activati
                             buffer& output) const {
   make_feed_forward(now, input, kept);
   const buffer branch = workspace(now, stream_bytes(now));
-  if (experts_)
-    experts_->combine(now, kept, stream(now, branch));
-  else
-    return_to_stream(now, *down_, tokens(now, kept.gated, part_.inner), stream(now, branch));
+  if (experts_) experts_->combine(now, kept, stream(now, branch));
+  if (gated_ && !experts_) gated_->finish(now, gated_of(kept), stream(now, branch));
+  if (gated_ && experts_) {
+    const buffer shared = workspace(now, stream_bytes(now));
+    gated_->finish(now, gated_of(kept), stream(now, shared));
+    add_to(now, stream(now, branch), shared);
+  }
   add_output(now, kept, stream(now, branch), output);
 }
 
@@ -135,6 +135,19 @@ void decoder_layer::add_output(const pass& now, const layer_activations& kept,
   });
 }
 
+// What the feed-forward block, or the shared expert, keeps.
+gated_block::buffers decoder_layer::gated_of(layer_activations& kept) const {
+  expert_activations& e = kept.expert;
+  return {kept.feed_forward_input, experts_ ? e.shared_gates : kept.gates,
+          experts_ ? e.shared_gated : kept.gated};
+}
+
+// Adds rows of the stream.
+void decoder_layer::add_to(const pass& now, const velo::tensor_view& sum,
+                           const buffer& other) const {
+  velo::add(now.stream, velo::add_args().a(sum).b(stream(now, other)).y(sum));
+}
+
 void decoder_layer::recompute(layer_activations& kept, const layer_recompute& what) {
   if (what.has(VELO_RECOMPUTE_FULL))
     kept.each_kept([&](buffer& each) {
@@ -143,9 +156,12 @@ void decoder_layer::recompute(layer_activations& kept, const layer_recompute& wh
   if (what.has(VELO_RECOMPUTE_SELECTIVE))
     for (buffer* each : {&kept.attended, &kept.kept_keys, &kept.softmax_max, &kept.softmax_sum})
       each->recompute();
-  if (what.has(VELO_RECOMPUTE_ACTIVATION)) kept.gated.recompute();
+  if (what.has(VELO_RECOMPUTE_ACTIVATION))
+    for (buffer* each : {&kept.gated, &kept.expert.shared_gated}) each->recompute();
   if (what.has(VELO_RECOMPUTE_FEED_FORWARD)) {
-    for (buffer* each : {&kept.gates, &kept.gated, &kept.expert.output}) each->recompute();
+    for (buffer* each : {&kept.gates, &kept.gated, &kept.expert.output, &kept.expert.shared_gates,
+                         &kept.expert.shared_gated})
+      each->recompute();
     if (what.experts != expert_part::computed) kept.expert.input.recompute();
     if (what.experts == expert_part::all) kept.feed_forward_input.recompute();
     kept.expert.recompute_load = what.load;
@@ -272,20 +288,9 @@ void decoder_layer::make_middle(const pass& now, const buffer& input,
 // Computes the missing activations up to the input of the product `down`.
 void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
                                       layer_activations& kept) const {
-  const std::int64_t inner = part_.inner;
   make_middle(now, input, kept);
-  if (experts_) return experts_->make(now, kept);
-  if (!kept.gates)
-    now.memory.make(kept.gates, bytes(now, 2 * inner), [&] {
-      project(now, *gate_up_, stream(now, kept.feed_forward_input),
-              tokens(now, kept.gates, 2 * inner));
-    });
-  if (!kept.gated)
-    now.memory.make(kept.gated, bytes(now, inner), [&] {
-      velo::swiglu(now.stream, velo::swiglu_args()
-                                   .x(tokens(now, kept.gates, 2 * inner))
-                                   .y(tokens(now, kept.gated, inner)));
-    });
+  if (experts_) experts_->make(now, kept);
+  if (gated_) gated_->make(now, gated_of(kept));
 }
 
 }  // namespace decoder

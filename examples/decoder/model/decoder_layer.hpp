@@ -9,7 +9,8 @@
 // recomputes those, and nothing else, in its backward pass. The sum over tensor ranks that ends a
 // layer is not needed there, and is not repeated. The one behind attention leads to `middle`, and
 // is not repeated where `middle` was saved (recompute_communication_level 2). With experts
-// (experts/expert_block.hpp) these stand in place of the feed-forward block.
+// (experts/expert_block.hpp) these stand in place of the feed-forward block, or beside a shared
+// expert, whose output is added to theirs.
 //
 // With kv_share some layers project queries alone and attend to the keys and values of the layer
 // before, their owner. They take these rotated: all layers rotate the same positions by the same
@@ -23,6 +24,7 @@
 
 #include "examples/decoder/model/activations.hpp"
 #include "examples/decoder/model/experts/expert_block.hpp"
+#include "examples/decoder/model/experts/gated_block.hpp"
 #include "examples/decoder/model/linear.hpp"
 #include "examples/decoder/model/recompute.hpp"
 #include "examples/decoder/model/rotary_table.hpp"
@@ -150,9 +152,8 @@ class decoder_layer {
   void feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
                              const velo::tensor_view& branch, layer_activations& kept,
                              bool deferred) const;
-  void gating_backward(const pass& now, const velo::tensor_view& gradient,
-                       const velo::tensor_view& branch, layer_activations& kept,
-                       bool deferred) const;
+  gated_block::buffers gated_of(layer_activations& kept) const;
+  void add_to(const pass& now, const velo::tensor_view& sum, const buffer& other) const;
   void add_branch(const pass& now, buffer& gradient, const velo::tensor_view& branch,
                   buffer* former) const;
 
@@ -181,8 +182,8 @@ class decoder_layer {
   bool owns_keys_;
   std::int64_t projected_;  // width of the projection: of queries, keys and values, or of queries
   linear qkv_, out_;
-  std::optional<linear> gate_up_, down_;
-  std::optional<expert_block> experts_;  // in place of these two
+  std::optional<expert_block> experts_;
+  std::optional<gated_block> gated_;  // without experts, or the shared one
   velo::tensor_view attention_gain_, feed_forward_gain_;
   velo::tensor_view attention_gain_gradient_, feed_forward_gain_gradient_, keys_gradient_;
 };

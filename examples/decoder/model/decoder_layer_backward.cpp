@@ -44,15 +44,8 @@ void decoder_layer::add_branch(const pass& now, buffer& gradient, const velo::te
 }
 
 void decoder_layer::weight_gradients(const pass& now, layer_activations& kept) const {
-  const std::int64_t inner = part_.inner;
-  if (experts_) {
-    experts_->weight_gradients(now, kept);
-  } else {
-    return_weight_gradient(now, *down_, tokens(now, kept.gated, inner),
-                           stream(now, kept.output_gradient));
-    project_weight_gradient(now, *gate_up_, stream(now, kept.feed_forward_input),
-                            tokens(now, kept.gates, 2 * inner));
-  }
+  if (experts_) experts_->weight_gradients(now, kept);
+  if (gated_) gated_->weight_gradients(now, gated_of(kept), stream(now, kept.output_gradient));
   return_weight_gradient(now, out_, tokens(now, kept.attended, part_.attended()),
                          stream(now, kept.middle_gradient));
   project_weight_gradient(now, qkv_, stream(now, kept.attention_input),
@@ -70,31 +63,16 @@ void decoder_layer::sum_key_gradients(const pass& now) const {
 void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
                                           const velo::tensor_view& branch, layer_activations& kept,
                                           bool deferred) const {
-  if (experts_) {
-    experts_->backward(now, gradient, branch, kept, deferred);
-    if (!deferred) kept.feed_forward_input = {};
-  } else {
-    gating_backward(now, gradient, branch, kept, deferred);
+  if (experts_) experts_->backward(now, gradient, branch, kept, deferred);
+  if (gated_ && !experts_) gated_->backward(now, gradient, branch, gated_of(kept), deferred);
+  if (gated_ && experts_) {
+    const buffer shared = workspace(now, stream_bytes(now));
+    gated_->backward(now, gradient, stream(now, shared), gated_of(kept), deferred);
+    add_to(now, branch, shared);
   }
+  if (!deferred) kept.feed_forward_input = {};
   norm_backward(now, stream(now, kept.middle), feed_forward_gain_, kept.feed_forward_rstd, branch,
                 feed_forward_gain_gradient_);
-}
-
-// The part behind the norm.
-void decoder_layer::gating_backward(const pass& now, const velo::tensor_view& gradient,
-                                    const velo::tensor_view& branch, layer_activations& kept,
-                                    bool deferred) const {
-  const std::int64_t inner = part_.inner;
-  const velo::tensor_view gates = tokens(now, kept.gates, 2 * inner);
-  {
-    const buffer backward = return_backward(now, *down_, tokens(now, kept.gated, inner), gradient,
-                                            deferred, &kept.gated);
-    const velo::tensor_view gated = tokens(now, backward, inner);
-    velo::swiglu_backward(now.stream, velo::swiglu_backward_args().dy(gated).x(gates).dx(gates));
-  }
-  project_backward(now, *gate_up_, {stream(now, kept.feed_forward_input), gates, branch}, deferred,
-                   &kept.feed_forward_input);
-  if (!deferred) kept.gates = {};
 }
 
 // Returns the gradient of the projection, before its rotation is undone. That of another layer's

@@ -95,7 +95,8 @@ void data_parallel::await_embedding() const {
 }
 void data_parallel::await_layer(std::size_t layer) const {
   if (buckets_) buckets_.wait(stream_, slices_.layers[layer]);
-  if (experts_) experts_.wait(stream_, slices_.expert_layers[layer]);
+  if (experts_ && slices_.expert_layers[layer] != slices::none)
+    experts_.wait(stream_, slices_.expert_layers[layer]);
 }
 void data_parallel::await_head() const {
   if (buckets_) buckets_.wait(stream_, slices_.head);

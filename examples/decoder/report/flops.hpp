@@ -2,7 +2,8 @@
 //
 // Each matrix parameter costs 6 floating-point operations a token (multiply and add; forward, input
 // gradient, weight gradient). Causal attention adds 12 x layers x B x S x S x H / 2: two products,
-// forward and twice backward, half of them masked. Of experts those count that a token goes to.
+// forward and twice backward, half of them masked. Of experts those count that a token goes to, the
+// shared one among them.
 // Recomputation inside an operator is not counted, so the rate is one of useful work.
 #pragma once
 
@@ -14,15 +15,14 @@ inline double matrix_parameters(const model_settings& m) {
   const auto h = static_cast<double>(m.hidden), inner = static_cast<double>(m.inner);
   const auto kv = static_cast<double>(m.kv_heads * m.head_dim());
   const double attention = h * h + h * h, keys = h * 2 * kv;
-  const auto chosen = static_cast<double>(m.experts_per_token),
-             width = static_cast<double>(m.expert_width());
-  const double feed_forward = m.has_experts()
-                                  ? chosen * 3 * h * width + static_cast<double>(m.experts) * h
-                                  : h * 2 * inner + inner * h;
+  const auto width = static_cast<double>(m.experts_per_token * m.expert_width() + m.shared_width());
+  const double dense = 3 * h * inner, experts = 3 * h * width + static_cast<double>(m.experts) * h;
   const double head = static_cast<double>(m.vocab) * h;  // the embedding is a lookup, no product
   const auto layers = static_cast<double>(m.layers),
-             with_keys = static_cast<double>(m.layers - m.sharing_layers());
-  return layers * (attention + feed_forward) + with_keys * keys + head;
+             with_keys = static_cast<double>(m.layers - m.sharing_layers()),
+             with_experts = static_cast<double>(m.expert_layers());
+  return layers * attention + (layers - with_experts) * dense + with_experts * experts +
+         with_keys * keys + head;
 }
 
 inline double step_flops(const model_settings& m, const data_settings& d) {

@@ -22,6 +22,9 @@ class counter {
         kv_(static_cast<double>(m.kv_heads * m.head_dim())),
         inner_(static_cast<double>(m.inner)),
         vocab_(static_cast<double>(m.vocab)),
+        routed_(static_cast<double>(m.expert_layers())),
+        dense_(layers_ - routed_),
+        shared_(static_cast<double>(m.shared_width())),
         experts_(static_cast<double>(m.experts)),
         width_(static_cast<double>(m.expert_width())),
         rows_(tokens_ * static_cast<double>(m.experts_per_token)),
@@ -32,17 +35,17 @@ class counter {
     whole_step();
     around_layers();
     attention_block();
-    experts_ > 0 ? expert_block() : feed_forward_block();
+    feed_forward_blocks();
+    if (routed_ > 0) expert_block();
     return std::move(all_);
   }
 
  private:
   // Once a step, over all weights.
   void whole_step() {
-    const double between = experts_ > 0 ? experts_ * (hidden_ + 3 * hidden_ * width_)
-                                        : 3 * hidden_ * inner_;  // attention and the next layer
-    const double matrices =
-        layers_ * (2 * hidden_ * hidden_ + between) + owning_ * 2 * hidden_ * kv_;
+    const double routed = experts_ * (hidden_ + 3 * hidden_ * width_) + 3 * hidden_ * shared_;
+    const double matrices = layers_ * 2 * hidden_ * hidden_ + dense_ * 3 * hidden_ * inner_ +
+                            routed_ * routed + owning_ * 2 * hidden_ * kv_;
     const double packed = matrices + vocab_ * hidden_;
     const double parameters = matrices + tables_ * vocab_ * hidden_ + (2 * layers_ + 1) * hidden_;
     // Read: gradient, master, both moments; written: all but the gradient, and the bf16 copy, which
@@ -92,34 +95,42 @@ class counter {
     stream("add in place", layers_, 3 * row, 2 * row, walk::update);
   }
 
-  void feed_forward_block() {
-    const double row = element_ * tokens_ * hidden_, wide = element_ * tokens_ * inner_;
-    linear(layers_, hidden_, 2 * inner_);
-    linear(layers_, inner_, hidden_);
-    stream("swiglu", layers_, 3 * wide, 3 * wide, walk::triad);
-    stream("swiglu_backward", layers_, 5 * wide, 3 * wide, walk::update);  // dx where x was
+  // Of layers without experts, and shared experts, whose outputs and gradients are added to those
+  // of the others.
+  void feed_forward_blocks() {
+    const double row = element_ * tokens_ * hidden_;
+    gated(dense_, inner_);
     stream("add", layers_, 3 * row, 3 * row, walk::triad);
     stream("add in place", layers_, 3 * row, 2 * row, walk::update);
+    if (shared_ == 0) return;
+    gated(routed_, shared_);
+    stream("add in place", 2 * routed_, 3 * row, 2 * row, walk::update);
+  }
+
+  void gated(double times, double inner) {
+    const double wide = element_ * tokens_ * inner;
+    linear(times, hidden_, 2 * inner);
+    linear(times, inner, hidden_);
+    stream("swiglu", times, 3 * wide, 3 * wide, walk::triad);
+    stream("swiglu_backward", times, 5 * wide, 3 * wide, walk::update);  // dx where x was
   }
 
   // Rows of tokens at their experts: `rows` in all, however they are spread.
   void expert_block() {
     const double row = element_ * tokens_ * hidden_, at_experts = element_ * rows_ * hidden_,
                  wide = element_ * rows_ * width_, logits = element_ * tokens_ * experts_;
-    linear(layers_, hidden_, experts_);
-    stream("topk_router", layers_, logits, logits, walk::read);
-    stream("topk_router_backward", layers_, 2 * logits, 2 * logits, walk::copy);
+    linear(routed_, hidden_, experts_);
+    stream("topk_router", routed_, logits, logits, walk::read);
+    stream("topk_router_backward", routed_, 2 * logits, 2 * logits, walk::copy);
     grouped(hidden_, 2 * width_);
     grouped(width_, hidden_);
-    stream("moe_token_permute", layers_, row + at_experts, row + at_experts, walk::copy);
-    stream("moe_token_permute_backward", layers_, row + at_experts, row + at_experts, walk::copy);
-    stream("moe_token_unpermute", layers_, row + at_experts, row + at_experts, walk::copy);
-    stream("moe_token_unpermute_backward", layers_, row + 2 * at_experts, row + 2 * at_experts,
+    stream("moe_token_permute", routed_, row + at_experts, row + at_experts, walk::copy);
+    stream("moe_token_permute_backward", routed_, row + at_experts, row + at_experts, walk::copy);
+    stream("moe_token_unpermute", routed_, row + at_experts, row + at_experts, walk::copy);
+    stream("moe_token_unpermute_backward", routed_, row + 2 * at_experts, row + 2 * at_experts,
            walk::triad);
-    stream("swiglu", layers_, 3 * wide, 3 * wide, walk::triad);
-    stream("swiglu_backward", layers_, 5 * wide, 3 * wide, walk::update);
-    stream("add", layers_, 3 * row, 3 * row, walk::triad);
-    stream("add in place", layers_, 3 * row, 2 * row, walk::update);
+    stream("swiglu", routed_, 3 * wide, 3 * wide, walk::triad);
+    stream("swiglu_backward", routed_, 5 * wide, 3 * wide, walk::update);
   }
 
   // A matrix [out, in] of each expert, as linear.
@@ -127,11 +138,11 @@ class counter {
     const double flops = 2 * rows_ * in * out, weights = experts_ * in * out;
     const double activations = element_ * rows_ * (in + out);
     const double moved = activations + element_ * weights;
-    each_batch({"grouped_matmul", layers_, flops, moved, moved, walk::triad});
-    each_batch({"grouped_matmul, input gradient", layers_, flops, moved, moved, walk::triad});
+    each_batch({"grouped_matmul", routed_, flops, moved, moved, walk::triad});
+    each_batch({"grouped_matmul, input gradient", routed_, flops, moved, moved, walk::triad});
     const double added = gradient_ * weights;
     each_batch({gradient_ == 4 ? "grouped_matmul_add_fp32" : "grouped_matmul, weight gradient",
-                layers_, flops, activations + 2 * added, activations + added, walk::update});
+                routed_, flops, activations + 2 * added, activations + added, walk::update});
   }
 
   // A matrix [out, in]: the product, and those of both gradients; the weight's is added to.
@@ -167,6 +178,8 @@ class counter {
   double element_, gradient_, moment_;  // bytes
   bool residuals_;                      // in place of masters
   double tokens_, hidden_, kv_, inner_, vocab_;
+  double routed_, dense_;   // layers with experts and without
+  double shared_;           // width of a shared expert
   double experts_, width_;  // of a layer, and width inside one
   double rows_;             // of tokens at their experts
   double scores_;  // multiply-adds of one attention product over all heads, the visible half

@@ -37,16 +37,18 @@ class weight_layout::tensor_cuts {
     add("norm.weight", {m.hidden}, {});
     if (!m.has_experts()) return;
     const std::int64_t width = m.expert_width();
-    add_whole("block_sparse_moe.gate.weight", {m.experts, m.hidden});
-    if (!held.cuts_experts) {
-      add_whole("w1.weight", {width, m.hidden});
-      add_whole("w2.weight", {m.hidden, width});
-      add_whole("w3.weight", {width, m.hidden});
-      return;
+    add_whole("router", {m.experts, m.hidden});
+    if (held.cuts_experts) {
+      add("expert up", {width, m.hidden}, {0, width});
+      add("expert down", {m.hidden, width}, {1, width});
+    } else {
+      add_whole("expert up", {width, m.hidden});
+      add_whole("expert down", {m.hidden, width});
     }
-    add("w1.weight", {width, m.hidden}, {0, width});
-    add("w2.weight", {m.hidden, width}, {1, width});
-    add("w3.weight", {width, m.hidden}, {0, width});
+    if (m.shared_experts == 0) return;
+    const std::int64_t shared = m.shared_width();
+    add("shared up", {shared, m.hidden}, {0, shared});
+    add("shared down", {m.hidden, shared}, {1, shared});
   }
 
   // Norms share an entry: their names end with "norm.weight".
@@ -109,11 +111,11 @@ class weight_layout::tensor_cuts {
 };
 
 std::int64_t weight_layout::add(bool held, const std::string& name, const tensor_cuts& cuts,
-                                bool repeated) {
+                                bool repeated, const char* part) {
   const std::size_t number = numbered_++;
   if (!held) return -1;
-  const tensor_cuts::part& part = cuts.of(name);
-  slices.push_back({name, part.shape, part.whole, part.begin, total, number, repeated});
+  const tensor_cuts::part& of = cuts.of(part != nullptr ? part : name);
+  slices.push_back({name, of.shape, of.whole, of.begin, total, number, repeated});
   total += slices.back().elements();
   return slices.back().offset;
 }
@@ -122,6 +124,11 @@ namespace {
 
 std::string in_layer(std::size_t layer, const char* name) {
   return "model.layers." + std::to_string(layer) + "." + name;
+}
+
+// Where the names of a layer's router and experts begin.
+const char* experts_in(const model_settings& m) {
+  return m.has_mixtrals_layers() ? "block_sparse_moe." : "mlp.";
 }
 
 }  // namespace
@@ -134,13 +141,15 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
             rows_of("k_proj.weight") / m.head_dim(),
             m.head_dim(),
             rows_of("gate_proj.weight"),
+            m.shared_experts > 0 ? rows_of("shared up") : 0,
             cuts.of("lm_head.weight").begin[0],
             rows_of("lm_head.weight"),
             cuts.of("norm.weight").shape[0],
             m.experts / held.expert_ranks,
-            m.has_experts() ? rows_of("w1.weight") : 0};
-  const std::size_t matrices = m.has_experts() ? 4 : 7;  // of a layer, outside experts
-  numbered_ = matrices * layers.size() + (m.tied ? 1 : 2);
+            m.has_experts() ? rows_of("expert up") : 0};
+  const auto with_experts = static_cast<std::size_t>(m.expert_layers()),
+             blocks = m.shared_experts > 0 ? layers.size() : layers.size() - with_experts;
+  numbered_ = 4 * layers.size() + 3 * blocks + (m.tied ? 1 : 2);  // norms follow the matrices
   add_norms(m, held, cuts);
   add_routers(m, held, cuts);
   const std::size_t before_experts = std::exchange(numbered_, 0);
@@ -168,9 +177,12 @@ void weight_layout::add_norms(const model_settings&, const holding& held, const 
 
 void weight_layout::add_routers(const model_settings& m, const holding& held,
                                 const tensor_cuts& cuts) {
-  for (std::size_t layer = 0; m.has_experts() && layer < layers.size(); ++layer) {
-    layers[layer].router = add(held.layers[layer], in_layer(layer, "block_sparse_moe.gate.weight"),
-                               cuts, held.place_x() > 0);
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (!m.has_experts(layer)) continue;
+    const std::string name = in_layer(layer, experts_in(m)) + "gate.";
+    layers[layer].router =
+        add(held.layers[layer], name + "weight", cuts, held.place_x() > 0, "router");
+    if (m.router_bias) biases.push_back({name + "e_score_correction_bias", layer});
     align();
   }
   routers_end = total;
@@ -193,14 +205,23 @@ void weight_layout::add_matrices(const model_settings& m, const holding& held,
     align();
     at.out = add(here, name("self_attn.o_proj.weight"), cuts);
     align();
-    if (m.has_experts()) continue;
-    at.gate_up = add(here, name("mlp.gate_proj.weight"), cuts);
-    add(here, name("mlp.up_proj.weight"), cuts);
-    align();
-    at.down = add(here, name("mlp.down_proj.weight"), cuts);
-    align();
+    const bool is_shared = m.has_experts(layer);
+    if (!is_shared || m.shared_experts > 0) add_feed_forward(is_shared, here, layer, cuts);
   }
   head = m.tied ? embedding : add(held.head, "lm_head.weight", cuts);
+  align();
+}
+
+void weight_layout::add_feed_forward(bool is_shared, bool held, std::size_t layer,
+                                     const tensor_cuts& cuts) {
+  const auto add_one = [&](const char* of, const char* part) {
+    const std::string in = in_layer(layer, is_shared ? "mlp.shared_experts." : "mlp.");
+    return add(held, in + of, cuts, false, is_shared ? part : nullptr);
+  };
+  layers[layer].gate_up = add_one("gate_proj.weight", "shared up");
+  add_one("up_proj.weight", "shared up");
+  align();
+  layers[layer].down = add_one("down_proj.weight", "shared down");
   align();
 }
 
@@ -209,25 +230,30 @@ void weight_layout::add_experts(const model_settings& m, const holding& held,
                                 const tensor_cuts& cuts) {
   experts = total;
   const std::int64_t first = held.expert_rank * widths.experts, last = first + widths.experts;
-  for (std::size_t layer = 0; m.has_experts() && layer < layers.size(); ++layer) {
+  const bool is_mixtral = m.has_mixtrals_layers();
+  const char* const names[] = {is_mixtral ? "w1" : "gate_proj", is_mixtral ? "w2" : "down_proj",
+                               is_mixtral ? "w3" : "up_proj"};
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (!m.has_experts(layer)) continue;
     layer_layout& at = layers[layer];
     const bool here = held.layers[layer];
     const std::size_t before = numbered_;
-    const auto add_one = [&](std::int64_t expert, std::size_t place, const char* of) {
+    const auto add_one = [&](std::int64_t expert, std::size_t place, const char* part) {
       numbered_ = before + 3 * static_cast<std::size_t>(expert) + place;
-      const std::string name = "block_sparse_moe.experts." + std::to_string(expert) + "." + of;
-      const std::int64_t offset = add(here, in_layer(layer, name.c_str()), cuts);
+      const std::string name = in_layer(layer, experts_in(m)) + "experts." +
+                               std::to_string(expert) + "." + names[place] + ".weight";
+      const std::int64_t offset = add(here, name, cuts, false, part);
       if (here) slices.back().of_expert = true;
       return offset;
     };
     for (std::int64_t e = first; e < last; ++e) {
-      const std::int64_t gate = add_one(e, 0, "w1.weight");
-      add_one(e, 2, "w3.weight");
+      const std::int64_t gate = add_one(e, 0, "expert up");
+      add_one(e, 2, "expert up");
       if (e == first) at.experts_up = gate;
     }
     align();
     for (std::int64_t e = first; e < last; ++e) {
-      const std::int64_t down = add_one(e, 1, "w2.weight");
+      const std::int64_t down = add_one(e, 1, "expert down");
       if (e == first) at.experts_down = down;
     }
     align();

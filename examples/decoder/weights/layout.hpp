@@ -17,7 +17,10 @@
 // layer: they are shared with other ranks than the rest (data_parallel.hpp). Gate and up of an
 // expert lie end to end, and so do all experts of the rank: one matrix [experts, out, in] for the
 // grouped products. An expert rank has whole experts, whatever tensor rank it is, or, with etp,
-// this tensor rank's part of them, cut as gate, up and down of a feed-forward block.
+// this tensor rank's part of them, cut as gate, up and down of a feed-forward block. A shared
+// expert is a feed-forward block like another, cut over tensor ranks. The biases by which routers
+// choose are no weights: no gradient changes them. They are f32 in memory of their own, the whole
+// model's on each rank.
 #pragma once
 
 #include <algorithm>
@@ -107,7 +110,7 @@ struct holding {
 
 // The widths of a tensor rank's part of a layer, and its symbols.
 struct part_widths {
-  std::int64_t heads, kv_heads, head_dim, inner;
+  std::int64_t heads, kv_heads, head_dim, inner, shared;  // shared: width of the shared expert
   std::int64_t vocab_begin, vocab;
   std::int64_t hidden;       // columns of the residual stream
   std::int64_t experts = 0;  // of this rank, in each layer
@@ -120,10 +123,18 @@ struct part_widths {
 };
 
 struct layer_layout {
-  std::int64_t qkv = -1, out = -1, gate_up = -1, down = -1;  // matrices; -1: another rank's
+  // Matrices; -1: another rank's. gate_up and down are those of the feed-forward block, in a layer
+  // with experts those of the shared one.
+  std::int64_t qkv = -1, out = -1, gate_up = -1, down = -1;
   std::int64_t attention_norm = -1, feed_forward_norm = -1;
   std::int64_t router = -1, experts_up = -1, experts_down = -1;
   bool owns_keys = true;  // qkv has the rows of keys and values
+};
+
+// f32 [experts], which a layer's router adds to the scores to choose by.
+struct score_bias {
+  std::string name;
+  std::size_t layer;
 };
 
 struct weight_layout {
@@ -131,6 +142,7 @@ struct weight_layout {
   weight_layout(const model_settings& model, const holding& held);
 
   std::vector<weight_slice> slices;
+  std::vector<score_bias> biases;  // one behind the other
   part_widths widths;
   std::vector<layer_layout> layers;  // of the whole model
   std::int64_t embedding = -1, head = -1, final_norm = -1;
@@ -143,10 +155,11 @@ struct weight_layout {
  private:
   class tensor_cuts;
   std::int64_t add(bool held, const std::string& name, const tensor_cuts& cuts,
-                   bool repeated = false);
+                   bool repeated = false, const char* part = nullptr);
   void add_norms(const model_settings& m, const holding& held, const tensor_cuts& cuts);
   void add_routers(const model_settings& m, const holding& held, const tensor_cuts& cuts);
   void add_matrices(const model_settings& m, const holding& held, const tensor_cuts& cuts);
+  void add_feed_forward(bool is_shared, bool held, std::size_t layer, const tensor_cuts& cuts);
   void add_experts(const model_settings& m, const holding& held, const tensor_cuts& cuts);
   void align() { total = (total + 15) / 16 * 16; }
   std::size_t numbered_ = 0;

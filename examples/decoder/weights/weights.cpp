@@ -45,6 +45,9 @@ weights::weights(member& rank, const model_settings& model, const holding& held,
 void weights::keep(run_memory& from, bool training, bool sharded) {
   const auto element_size = static_cast<std::int64_t>(element_bytes(type_));
   weight_ = from.keep(layout_.total * element_size, VELO_PURPOSE_PARAMETER);
+  if (!layout_.biases.empty())
+    biases_ = from.keep(static_cast<std::int64_t>(layout_.biases.size()) * model_.experts * 4,
+                        VELO_PURPOSE_PARAMETER);
   if (!training) return;
   gradient_ = from.keep(layout_.total * static_cast<std::int64_t>(element_bytes(gradients())),
                         VELO_PURPOSE_GRADIENT);
@@ -169,6 +172,15 @@ velo::tensor_view weights::weight(std::int64_t offset, velo::sizes shape) const 
 velo::tensor_view weights::gradient(std::int64_t offset, velo::sizes shape) const {
   return {gradient_.data() + offset * static_cast<std::int64_t>(element_bytes(gradients())),
           dtype_of(gradients()), shape};
+}
+
+velo::tensor_view weights::score_bias_of(std::size_t layer) const {
+  const std::int64_t place = static_cast<std::int64_t>(layer) - model_.dense_layers;
+  return {biases_.floats() + place * model_.experts, {model_.experts}};
+}
+
+void weights::fill_biases(const std::function<void(const score_bias& of, float* to)>& give) {
+  for (const score_bias& each : layout_.biases) give(each, score_bias_of(each.layer).data<float>());
 }
 
 std::vector<buffer*> weights::state() {

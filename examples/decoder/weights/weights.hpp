@@ -60,6 +60,11 @@ class weights {
   velo::tensor_view router_gradients() const;
   velo::tensor_view embedding_gradient() const;
 
+  // The bias f32 [experts] of a layer's router, which is zero unless it is read.
+  velo::tensor_view score_bias_of(std::size_t layer) const;
+  // Sets all biases; `give` writes one.
+  void fill_biases(const std::function<void(const score_bias& of, float* to)>& give);
+
   std::byte* first_moment() const { return first_.data(); }
   std::byte* second_moment() const { return second_.data(); }
   velo_dtype moment_type() const { return dtype_of(moments()); }
@@ -132,6 +137,7 @@ class weights {
   contents gradients_in_files() const;
   void add_state(std::vector<named_tensor>& to, const std::string& prefix,
                  const contents& of) const;
+  void add_biases(std::vector<named_tensor>& to) const;
 
   model_settings model_;
   weight_layout layout_;
@@ -145,6 +151,7 @@ class weights {
   // Moments and gradients begin at zero, and so does padding everywhere. With residuals these are
   // in master_, and merged_ has some masters for a moment.
   buffer weight_, gradient_, master_, first_, second_, merged_;
+  buffer biases_;  // as layout_.biases lists them
 };
 
 }  // namespace decoder

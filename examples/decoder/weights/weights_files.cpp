@@ -122,12 +122,28 @@ weights::contents weights::masters_in_files(const velo::stream_ref& stream) cons
           }};
 }
 
+// Each rank has all biases, so that the writer needs no other rank, and each reads them.
+void weights::add_biases(std::vector<named_tensor>& to) const {
+  for (const score_bias& each : layout_.biases) {
+    float* const own = score_bias_of(each.layer).data<float>();
+    named_tensor one{each.name, element::f32, {model_.experts}, nullptr};
+    one.give = [own](std::int64_t first, std::int64_t count, float* words) {
+      std::copy_n(own + first, count, words);
+    };
+    one.take = [own](std::int64_t first, std::int64_t count, const float* words) {
+      std::copy_n(words, count, own + first);
+    };
+    to.push_back(std::move(one));
+  }
+}
+
 std::vector<named_tensor> weights::files() const {
   std::vector<named_tensor> all;
   if (part_)
     add_pieces(all, "", plain(type_, weight_.data()), {{0, layout_.total}}, false);
   else
     add_files(all, "", type_, weight_.data());
+  add_biases(all);
   return all;
 }
 

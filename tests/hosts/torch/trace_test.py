@@ -1,5 +1,6 @@
-"""The main job's --trace repeated by transformers' Llama and Mixtral in double: 20 steps of torch's
-AdamW from the trace's weights on the trace's windows.
+"""The main job's --trace repeated by transformers' Llama, Mixtral and Glm4Moe in double: 20 steps
+of torch's AdamW from the trace's weights on the trace's windows. Models of experts are those of
+examples/pretrain/models, each file a model.
 
 Losses and gradient norms of all steps must be within 1e-4, the first gradients within 1e-5
 (norm-wise). transformers computes norms, the rotary table and a router's scores in float32 whatever
@@ -7,10 +8,11 @@ the model's type. Its balance loss is over all layers together; here it is compu
 Usage: trace_test.py PRETRAIN
 """
 import os
+import pathlib
 import re
 import tempfile
 
-from main_job import (SHAPE, loss_of, require_near, run, steps_of, torch, transformers,
+from main_job import (ROOT, SHAPE, loss_of, require_near, run, steps_of, torch, transformers,
                       windows_of)
 from safetensors.torch import load_file
 
@@ -18,51 +20,58 @@ STEPS, MICRO_BATCHES, WEIGHT_DECAY, CLIP = 20, 2, 0.1, 2.0
 BETAS, EPSILON = (0.9, 0.95), 1e-8
 
 
-EXPERTS, CHOICES, BALANCE = 4, 2, 0.05
-LLAMA = (("--tied", "false"), ("--tied", "true"))
-MIXTRAL = ("--experts", str(EXPERTS), "--experts_per_token", str(CHOICES), "--balance_loss",
-           str(BALANCE), "--expert_inner", "96")
+BALANCE = 0.05
+MODELS = sorted(pathlib.Path(ROOT, "examples", "pretrain", "models").glob("*.json"))
+KINDS = [(*SHAPE, "--tied", "false"), (*SHAPE, "--tied", "true"),
+         *(("--config", str(path), "--balance_loss", str(BALANCE)) for path in MODELS)]
+MIXTRALS = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
 
 
 def merged(tensors):
     """Weights by the names of transformers' modules, which have the experts of a layer together."""
     made, experts = {}, {}
     for name, tensor in tensors.items():
-        found = re.fullmatch(r"(.*)\.block_sparse_moe\.experts\.(\d+)\.(w[123])\.weight", name)
+        name = name.replace(".block_sparse_moe.", ".mlp.")
+        found = re.fullmatch(r"(.*)\.mlp\.experts\.(\d+)\.(\w+)\.weight", name)
         if found:
-            experts.setdefault(found[1], {})[found[3], int(found[2])] = tensor
+            which = MIXTRALS.get(found[3], found[3])
+            experts.setdefault(found[1], {})[which, int(found[2])] = tensor
         else:
-            made[name.replace("block_sparse_moe.gate", "mlp.gate")] = tensor
+            made[name] = tensor
     for layer, of in experts.items():
-        every = range(EXPERTS)
+        every = range(len(of) // 3)
         made[f"{layer}.mlp.experts.gate_up_proj"] = torch.stack(
-            [torch.cat((of["w1", e], of["w3", e])) for e in every])
-        made[f"{layer}.mlp.experts.down_proj"] = torch.stack([of["w2", e] for e in every])
+            [torch.cat((of["gate_proj", e], of["up_proj", e])) for e in every])
+        made[f"{layer}.mlp.experts.down_proj"] = torch.stack([of["down_proj", e] for e in every])
     return made
 
 
-def balance_of(logits):
+def balance_of(routed, is_mixtral):
     """E sum f p over the experts, f of the choices and p of the scores."""
-    scores = torch.softmax(logits, dim=-1)
-    chosen = torch.topk(scores, CHOICES).indices.flatten()
-    share = torch.bincount(chosen, minlength=EXPERTS) / chosen.numel()
-    return EXPERTS * (share * scores.mean(0)).sum()
+    logits, _, chosen = routed
+    scores = torch.softmax(logits, dim=-1) if is_mixtral else torch.sigmoid(logits)
+    experts = logits.shape[-1]
+    share = torch.bincount(chosen.flatten(), minlength=experts) / chosen.numel()
+    return experts * (share * (scores / scores.sum(-1, keepdim=True)).mean(0)).sum()
 
 
 def whole_loss(model, inputs, targets):
     """What is trained, and the part of it that a run reports."""
-    if model.config.model_type != "mixtral":
-        loss = loss_of(model, inputs, targets)
-        return loss, loss
-    found = model(input_ids=inputs, output_router_logits=True)
-    loss = torch.nn.functional.cross_entropy(found.logits.flatten(0, 1), targets.flatten())
-    return loss + BALANCE * sum(balance_of(each) for each in found.router_logits), loss
+    routed = []
+    hooks = [module.register_forward_hook(lambda _, __, found: routed.append(found))
+             for name, module in model.named_modules() if name.endswith("mlp.gate")]
+    loss = loss_of(model, inputs, targets)
+    for each in hooks:
+        each.remove()
+    is_mixtral = model.config.model_type == "mixtral"
+    assert bool(routed) == (model.config.model_type != "llama")
+    return loss + BALANCE * sum(balance_of(each, is_mixtral) for each in routed), loss
 
 
 def traced(directory, kind):
     """A run; its steps, and the model of transformers with the weights it started from."""
     out, trace = os.path.join(directory, "out"), os.path.join(directory, "trace")
-    run(directory, *SHAPE, *kind, "--accumulation", str(MICRO_BATCHES), "--steps",
+    run(directory, *kind, "--accumulation", str(MICRO_BATCHES), "--steps",
         str(STEPS), "--warmup", "4", "--learning_rate", "3e-3", "--beta1", str(BETAS[0]), "--beta2",
         str(BETAS[1]), "--epsilon", str(EPSILON), "--weight_decay", str(WEIGHT_DECAY), "--clip",
         str(CLIP), "--out", out, "--log", "log.jsonl", "--trace", trace)
@@ -123,6 +132,6 @@ def check(directory, kind):
 
 
 if __name__ == "__main__":
-    for choice in (*LLAMA, MIXTRAL):
+    for choice in KINDS:
         with tempfile.TemporaryDirectory() as scratch:
             check(scratch, choice)

@@ -23,6 +23,8 @@ struct expert_activations {
   buffer all_choices, all_weights;
   buffer input;   // [expert rows, hidden]
   buffer output;  // [expert rows, hidden]
+  // Of the shared expert, as `gates` and `gated` of a layer without experts.
+  buffer shared_gates, shared_gated;
   // For weight gradients that are deferred; `gates` has the gradient of the products before it.
   buffer logits_gradient, output_gradient;
   // Of a pass in parts (expert_block), from one part to a later one, with output_gradient:

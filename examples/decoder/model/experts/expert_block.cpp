@@ -30,7 +30,9 @@ expert_block::expert_block(const velo::context& context, const weights& from,
       down_(context, from, at.experts_down, {held_, hidden_, width_}, training),
       ranks_(&ranks),
       all_{ranks.dispatcher(m), {}},
-      limited_{ranks.limited_dispatcher(m), {}} {}
+      limited_{ranks.limited_dispatcher(m), {}} {
+  if (m.router_bias) bias_ = from.score_bias_of(layer);
+}
 
 void expert_block::refresh(const velo::stream_ref& stream) {
   router_.refresh(stream);
@@ -164,22 +166,33 @@ void expert_block::route(const pass& now, layer_activations& kept) const {
   if (!e.dispatched) e.places = take(moved_room(now) * model_.experts_per_token * 4);
   const velo::tensor_view logits = stream(now, e.logits, model_.experts);
   router_.forward(now.stream, input(now, kept), logits);
-  velo::topk_router(now.stream,
-                    velo::topk_router_args()
-                        .logits(logits)
-                        .weights(chosen(now, e.weights))
-                        .indices(choices(now, e))
-                        .counts(velo::tensor_view(reinterpret_cast<std::int64_t*>(e.counts.data()),
-                                                  {model_.experts}))
-                        .k(model_.experts_per_token)
-                        .score_function(score())
-                        .normalize(model_.router_normalize));
+  choose(now, logits, e);
   if (now.choices != nullptr) record_or_replay(now, e);
   e.rows = own_rows(now) * model_.experts_per_token - leave_out_padding(now, e);
   if (ranks_->cuts_experts()) gather_choices(now, e);
   if (now.loads != nullptr)
     now.loads->add(layer_, reinterpret_cast<const std::int64_t*>(e.counts.data()));
   if (e.dispatched) begin_routing(now, e);
+}
+
+void expert_block::choose(const pass& now, const velo::tensor_view& logits,
+                          const expert_activations& e) const {
+  const velo::tensor_view counts(reinterpret_cast<std::int64_t*>(e.counts.data()),
+                                 {model_.experts});
+  auto call = velo::topk_router_args()
+                  .logits(logits)
+                  .weights(chosen(now, e.weights))
+                  .indices(choices(now, e))
+                  .counts(counts)
+                  .k(model_.experts_per_token)
+                  .score_function(score())
+                  .normalize(model_.router_normalize)
+                  .scale(model_.router_scale)
+                  .num_groups(model_.router_groups)
+                  .kept_groups(model_.router_groups_kept)
+                  .group_score(velo::group_score::top2_sum);
+  if (model_.router_bias) call.expert_bias(bias_);
+  velo::topk_router(now.stream, call);
 }
 
 // The place of this rank's own rows among the tokens of all tensor ranks.
@@ -254,9 +267,10 @@ void expert_block::set_weights(const pass& now, const expert_activations& e) con
       ++counts[expert];
     }
     constexpr double least_sum = 1e-20;  // as topk_router has it
-    const double sum = std::accumulate(weights, weights + k, least_sum);
-    for (std::int64_t i = 0; model_.router_normalize && i < k; ++i)
-      weights[i] = static_cast<float>(weights[i] / sum);
+    const double sum =
+        model_.router_normalize ? std::accumulate(weights, weights + k, least_sum) : 1;
+    for (std::int64_t i = 0; i < k; ++i)
+      weights[i] = static_cast<float>(model_.router_scale * weights[i] / sum);
   }
 }
 
@@ -519,7 +533,8 @@ void expert_block::route_backward(const pass& now, layer_activations& kept,
                   .dweights(dweights)
                   .dlogits(dlogits)
                   .score_function(score())
-                  .normalize(model_.router_normalize);
+                  .normalize(model_.router_normalize)
+                  .scale(model_.router_scale);
   if (model_.balance_loss > 0)
     call.total_tokens(totals(now, e, counts)).counts(counts).daux_loss(dbalance);
   velo::topk_router_backward(now.stream, call);

@@ -1,8 +1,11 @@
 // The experts of a layer in place of its feed-forward block. A token's row goes to the experts that
 // the router chooses for it, and their results are weighted and added up:
 //
-//   logits = router(x);  weights, choices = topk_router(logits)
+//   logits = router(x);  weights, choices = topk_router(logits, bias)
 //   branch = sum over the choices j: weights[j] * down_j(swiglu(gate_up_j(x)))
+//
+// With a bias the experts with the largest score + bias are chosen; their weights have no bias.
+// With groups the best ones are those with the largest sum of their two best experts.
 //
 // A rank that has all experts permutes its rows into expert order and back; where experts are dealt
 // out velo's dispatcher does the same over ranks. Both have the rows of an expert by token and
@@ -74,6 +77,7 @@ class expert_block {
  private:
   void route(const pass& now, layer_activations& kept) const;
   void keep_if_light(const pass& now, layer_activations& kept) const;
+  void choose(const pass& now, const velo::tensor_view& logits, const expert_activations& e) const;
   std::int64_t first_of(const pass& now) const;
   std::int64_t leave_out_padding(const pass& now, const expert_activations& e) const;
   void record_or_replay(const pass& now, const expert_activations& e) const;
@@ -142,6 +146,7 @@ class expert_block {
   velo_dtype type_;
   std::int64_t hidden_, width_, held_;  // held_: experts of this rank; width_: of its parts of them
   linear router_;
+  velo::tensor_view bias_;  // f32 [experts], added to the scores to choose by; of no memory: none
   grouped_linear up_, down_;
   const expert_parallel* ranks_;
   mutable row_way all_, limited_;  // limited_: drops choices beyond the capacity of experts

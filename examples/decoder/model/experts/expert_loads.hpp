@@ -1,7 +1,7 @@
 // How many choices the experts of each layer get in a step, of all its tokens on all ranks.
 //
-// Choices that a capacity drops count, too; those of padding do not. Cost: 8 bytes an expert of
-// each layer, and a sum of these over the ranks once a step.
+// Choices that a capacity drops count, too; those of padding do not. A layer without experts has
+// zeros. Cost: 8 bytes an expert of each layer, and a sum of these over the ranks once a step.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,9 @@ step_choices::step_choices(const member& rank, const settings& values, std::uint
       choices_(values.model.experts_per_token),
       experts_(values.model.experts),
       layers_(static_cast<std::size_t>(values.model.layers)) {
-  for (auto& each : layers_) each.resize(static_cast<std::size_t>(tokens_ * choices_));
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    if (values.model.has_experts(i))
+      layers_[i].resize(static_cast<std::size_t>(tokens_ * choices_));
 }
 
 std::string step_choices::file_of(const std::string& directory, std::int64_t step) {
@@ -56,6 +58,7 @@ std::string step_choices::file_of(const std::string& directory, std::int64_t ste
 std::vector<named_tensor> step_choices::tensors() {
   std::vector<named_tensor> all;
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    if (layers_[layer].empty()) continue;
     std::int32_t* const own = layers_[layer].data();
     named_tensor one{"layer." + std::to_string(layer), element::i32, {tokens_, choices_}, nullptr};
     one.give = [this, own](std::int64_t first, std::int64_t count, float* words) {

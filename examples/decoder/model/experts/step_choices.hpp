@@ -2,10 +2,10 @@
 // recorded, or read from a recording and used in place of what the router would choose.
 //
 // A recording is a directory with a safetensors file a step, "step-000001.safetensors": a tensor
-// "layer.N" i32 [tokens of the step, choices of a token] for each layer, and the step, model and
-// data of these. Each rank writes and reads the rows of its own tokens, so a recording does not
-// depend on the layout. Cost: 4 bytes a choice on each rank, and where ranks record a sum over them
-// once a step.
+// "layer.N" i32 [tokens of the step, choices of a token] for each layer with experts, and the step,
+// model and data of these. Each rank writes and reads the rows of its own tokens, so a recording
+// does not depend on the layout. Cost: 4 bytes a choice on each rank, and where ranks record a sum
+// over them once a step.
 #pragma once
 
 #include <cstdint>

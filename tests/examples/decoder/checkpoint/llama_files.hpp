@@ -62,10 +62,21 @@ inline stored_model llama_tensors(const decoder::model_settings& m, bool bf16 = 
     add(p + "self_attn.k_proj", {keys, m.hidden});
     add(p + "self_attn.v_proj", {keys, m.hidden});
     add(p + "self_attn.o_proj", {m.hidden, m.hidden});
-    if (!m.has_experts()) {
-      add(p + "mlp.gate_proj", {m.inner, m.hidden});
-      add(p + "mlp.up_proj", {m.inner, m.hidden});
-      add(p + "mlp.down_proj", {m.hidden, m.inner});
+    const auto add_block = [&](const std::string& in, std::int64_t inner) {
+      add(p + in + "gate_proj", {inner, m.hidden});
+      add(p + in + "up_proj", {inner, m.hidden});
+      add(p + in + "down_proj", {m.hidden, inner});
+    };
+    if (!m.has_experts() || layer < m.dense_layers) {
+      add_block("mlp.", m.inner);
+      continue;
+    }
+    if (m.shared_experts > 0) {
+      add_block("mlp.shared_experts.", m.shared_experts * m.expert_inner);
+      add(p + "mlp.gate", {m.experts, m.hidden});
+      all[p + "mlp.gate.e_score_correction_bias"] = stored({m.experts}, ++seed * 7919u, false);
+      for (std::int64_t e = 0; e < m.experts; ++e)
+        add_block("mlp.experts." + std::to_string(e) + ".", m.expert_inner);
       continue;
     }
     add(p + "block_sparse_moe.gate", {m.experts, m.hidden});
@@ -151,10 +162,39 @@ inline std::string mixtral_config(const decoder::model_settings& m) {
          "  \"use_cache\": true\n}\n";
 }
 
+// What transformers 5 writes of a Glm4Moe.
+inline std::string glm_config(const decoder::model_settings& m) {
+  const auto number = [](const char* key, std::int64_t value) {
+    return std::string("  \"") + key + "\": " + std::to_string(value) + ",\n";
+  };
+  return "{\n  \"architectures\": [\n    \"Glm4MoeForCausalLM\"\n  ],\n"
+         "  \"attention_bias\": false,\n  \"attention_dropout\": 0.0,\n"
+         "  \"dtype\": \"float32\",\n" +
+         number("first_k_dense_replace", m.dense_layers) + number("head_dim", m.head_dim()) +
+         "  \"hidden_act\": \"silu\",\n" + number("hidden_size", m.hidden) +
+         number("intermediate_size", m.inner) + "  \"model_type\": \"glm4_moe\",\n" +
+         number("moe_intermediate_size", m.expert_inner) + number("n_group", m.router_groups) +
+         number("n_routed_experts", m.experts) + number("n_shared_experts", m.shared_experts) +
+         "  \"norm_topk_prob\": true,\n" + number("num_attention_heads", m.heads) +
+         number("num_experts_per_tok", m.experts_per_token) +
+         number("num_hidden_layers", m.layers) + number("num_key_value_heads", m.kv_heads) +
+         "  \"num_nextn_predict_layers\": 1,\n  \"output_router_logits\": false,\n"
+         "  \"rms_norm_eps\": 1e-05,\n  \"rope_parameters\": {\n"
+         "    \"partial_rotary_factor\": 1.0,\n    \"rope_theta\": 10000.0,\n"
+         "    \"rope_type\": \"default\"\n  },\n"
+         "  \"routed_scaling_factor\": " +
+         std::to_string(m.router_scale) +
+         ",\n  \"tie_word_embeddings\": " + (m.tied ? "true" : "false") + ",\n" +
+         number("topk_group", m.router_groups_kept) + "  \"use_qk_norm\": false,\n" +
+         number("vocab_size", m.vocab) + "  \"use_cache\": true\n}\n";
+}
+
 // Writes the folder, with so many files of tensors.
 inline void put_llama(const std::string& folder, const decoder::model_settings& m,
                       const stored_model& tensors, std::size_t files = 1) {
-  put(folder + "/config.json", m.has_experts() ? mixtral_config(m) : llama_config(m));
+  put(folder + "/config.json", m.shared_experts > 0 ? glm_config(m)
+                               : m.has_experts()    ? mixtral_config(m)
+                                                    : llama_config(m));
   if (files == 1) {
     put(folder + "/model.safetensors", safetensors_bytes(tensors));
     return;

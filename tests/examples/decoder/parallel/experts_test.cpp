@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "examples/decoder/model/experts/step_choices.hpp"
+#include "tests/examples/decoder/model/glm_settings.hpp"
 #include "tests/examples/decoder/parallel/named_layouts.hpp"
 #include "tests/examples/decoder/parallel/saved_model.hpp"
 
@@ -16,6 +17,14 @@ settings small_experts() {
   settings s = small_model();
   s.model.experts = 4, s.model.experts_per_token = 3, s.model.expert_inner = 38;
   s.model.balance_loss = 0.1;
+  return s;
+}
+
+// The same with a layer without experts, a shared expert and a router that chooses by groups.
+settings small_glm() {
+  settings s = small_experts();
+  set_glms_layers(s.model);
+  s.model.shared_experts = 1;
   return s;
 }
 
@@ -113,23 +122,32 @@ bool trains_the_base(const settings& s) {
   return !s.model.tied && !s.data.has_documents();
 }
 
+// VELO_PRETRAIN_LONG: 20 steps.
+void check_layouts(const settings& base) {
+  const std::int64_t steps = std::getenv("VELO_PRETRAIN_LONG") != nullptr ? 20 : 3;
+  std::map<std::pair<bool, std::string>, outcome> wholes;
+  for (const layout& each : expert_layouts()) {
+    INFO(each.name);
+    settings cut = base;
+    each.set(cut);
+    settings whole = cut;
+    whole.parallel = {};
+    whole.run.zero = false;
+    cut.run.ranks = each.ranks;
+    outcome& expected = wholes[{cut.model.tied, cut.data.documents}];
+    if (expected.losses.empty()) expected = train_for(steps, whole);
+    compare(expected, train_for(steps, cut));
+  }
+}
+
 }  // namespace
 
-// VELO_PRETRAIN_LONG: 20 steps.
 TEST_CASE("experts on any ranks have the losses and gradients of one rank") {
-  const std::int64_t steps = std::getenv("VELO_PRETRAIN_LONG") != nullptr ? 20 : 3;
-  static std::map<std::pair<bool, std::string>, outcome> wholes;
-  for (const layout& each : expert_layouts()) DYNAMIC_SECTION(each.name) {
-      settings cut = small_experts();
-      each.set(cut);
-      settings whole = cut;
-      whole.parallel = {};
-      whole.run.zero = false;
-      cut.run.ranks = each.ranks;
-      outcome& expected = wholes[{cut.model.tied, cut.data.documents}];
-      if (expected.losses.empty()) expected = train_for(steps, whole);
-      compare(expected, train_for(steps, cut));
-    }
+  check_layouts(small_experts());
+}
+
+TEST_CASE("experts on any ranks beside a shared one, behind a dense layer, train as on one rank") {
+  check_layouts(small_glm());
 }
 
 TEST_CASE("choices are recorded alike on any ranks, and replayed in place of a router's") {
@@ -264,7 +282,7 @@ TEST_CASE("only ranks with a busy expert recompute what experts compute") {
 }
 
 TEST_CASE("experts on ranks have the same bits each time, with any threads and recompute") {
-  settings s = small_experts();
+  settings s = GENERATE(false, true) ? small_glm() : small_experts();
   s.parallel.ep = 2, s.run.ranks = 4;
   if (GENERATE(false, true)) s.parallel.tp = 2, s.parallel.sequence_parallel = true;
   const outcome first = train_for(3, s);
@@ -283,8 +301,12 @@ TEST_CASE("experts on ranks have the same bits each time, with any threads and r
 
 TEST_CASE("a checkpoint of experts has the same bits under any layout, and training goes on") {
   const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
-  for (const char* type : {"f32", "bf16"}) {
-    settings base = small_experts();
+  struct kind {
+    const char* type;
+    bool is_glm;
+  };
+  for (const auto& [type, is_glm] : {kind{"f32", false}, {"bf16", false}, {"bf16", true}}) {
+    settings base = is_glm ? small_glm() : small_experts();
     base.model.dtype = type;
     base.schedule.steps = 4;
     outcome whole;
@@ -309,7 +331,7 @@ TEST_CASE("a checkpoint of experts has the same bits under any layout, and train
         settings second = base;
         to.set(second);
         if (!trains_the_base(second) || (!is_long && ++turn % 37 != 0)) continue;
-        INFO(type << ", from " << from.name << " to " << to.name);
+        INFO(type << (is_glm ? ", GLM" : "") << ", from " << from.name << " to " << to.name);
         second.run.ranks = to.ranks;
         outcome on = made;
         on_trainers(second, [&](decoder::member& rank, decoder::trainer& one) {

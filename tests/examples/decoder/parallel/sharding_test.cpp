@@ -7,6 +7,7 @@
 #include "examples/decoder/checkpoint/checkpoint.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "examples/decoder/weights/layout.hpp"
+#include "tests/examples/decoder/model/glm_settings.hpp"
 #include "tests/examples/decoder/temporary.hpp"
 #include "tests/tools/velo/run.hpp"
 
@@ -41,7 +42,9 @@ parts parts_shown(const std::string& text, int rank) {
 
 parts parts_held(const model_settings& m, const decoder::holding& held) {
   parts all;
-  for (const decoder::weight_slice& each : decoder::weight_layout(m, held).slices)
+  const decoder::weight_layout layout(m, held);
+  for (const decoder::score_bias& each : layout.biases) all[each.name] = {{0, m.experts}};
+  for (const decoder::weight_slice& each : layout.slices)
     for (std::size_t i = 0; i < each.shape.size(); ++i)
       all[each.name].emplace_back(each.begin[i], each.begin[i] + each.shape[i]);
   return all;
@@ -79,6 +82,9 @@ TEST_CASE("the parts of ranks with experts are those that velo sharding shows") 
   model_settings m;
   m.hidden = 96, m.heads = 6, m.kv_heads = 3, m.vocab = 261, m.layers = 2;
   m.experts = 8, m.experts_per_token = 3, m.expert_inner = 38;
+  const int kind = GENERATE(0, 1, 2);
+  if (kind > 0) m.dense_layers = 1, m.shared_experts = 1;
+  if (kind > 1) set_glms_layers(m);
   const temporary folder;
   const std::string config = config_in(folder, m);
   struct cut {

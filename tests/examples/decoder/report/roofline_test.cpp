@@ -95,6 +95,22 @@ TEST_CASE("experts have a row for each choice, and every expert's weights") {
   CHECK(matrix_parameters(s.model) == 100 + 2 * 60);
 }
 
+TEST_CASE("dense layers and shared experts are products like others") {
+  settings s = small("f32");
+  s.model.experts = 3, s.model.experts_per_token = 2, s.model.expert_inner = 5;
+  s.model.layers = 2, s.model.dense_layers = 1, s.model.shared_experts = 2;
+  auto all = sums(s);
+  // Of both layers 4x8 and 4x4; the first's 4x12 and 6x4; the second's 4x3, 4x20 and 10x4; 4x10.
+  CHECK(all["matmul"].calls == 2 * (4 + 2 + 3 + 1));
+  CHECK(all["matmul"].flops == 2 * 2 * 6 * (2 * 48 + 72 + 132 + 40));
+  CHECK(all["grouped_matmul"].calls == 2 * 2);
+  CHECK(all["swiglu"].bytes == 2 * 4 * (6 * (12 + 6) + 12 * (10 + 5) + 6 * (20 + 10)));
+  CHECK(all["add in place"].calls == 2 * (4 + 2));
+  // Parameters: those, three experts, the embedding's 40, and five norms of 4.
+  CHECK(all["global_norm"].bytes == 4 * (340 + 180 + 40 + 20));
+  CHECK(matrix_parameters(s.model) == 340 + 2 * 60);
+}
+
 TEST_CASE("bf16 halves activations, and a tied head has no parameters of its own") {
   settings s = small("bf16");
   s.model.tied = true;

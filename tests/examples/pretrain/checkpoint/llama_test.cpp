@@ -3,6 +3,7 @@
 
 #include "examples/pretrain/arguments.hpp"
 #include "tests/examples/decoder/checkpoint/llama_files.hpp"
+#include "tests/examples/decoder/model/glm_settings.hpp"
 #include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
@@ -201,12 +202,17 @@ TEST_CASE("training and text start from a model of transformers, whatever the la
   CHECK(text.text.size() > 5);
 }
 
-TEST_CASE("a Mixtral of transformers is read under any layout, and written again") {
-  const workplace w;
-  decoder::model_settings m = tiny_llama();
-  m.experts = 4, m.experts_per_token = 2, m.rope_theta = 1e6;
-  put_llama(w / "given", m, llama_tensors(m), 3);
-  const auto run = [&](const std::string& log, std::vector<std::string> more) {
+namespace {
+
+// Runs that load a model with experts which transformers wrote.
+struct given_experts : workplace {
+  explicit given_experts(const decoder::model_settings& m) : of(m) {
+    put_llama(*this / "given", m, llama_tensors(m), 3);
+    config = get(*this / "given/config.json");
+  }
+
+  outcome run(const std::string& log, std::vector<std::string> more) const {
+    const workplace& w = *this;
     more.insert(more.end(), {"--load",         w / "given",
                              "--paths",        w / "text",
                              "--sequence",     "32",
@@ -219,31 +225,91 @@ TEST_CASE("a Mixtral of transformers is read under any layout, and written again
                              "--measure",      "false",
                              "--transport",    "local"});
     return run_program(more);
-  };
-  ended(0, run("one", {"--ranks", "1", "--learning_rate", "0", "--weight_decay", "0"}));
-  const decoder::llama_folder given(w / "given");
-  const decoder::safetensors_reader written(w / "one.out/checkpoint/model.safetensors");
-  for (const auto& [name, tensor] : llama_tensors(m)) {
-    INFO(name);
-    std::vector<float> values(tensor.values.size());
-    written.read(
-        {name, decoder::element::f32, tensor.shape, reinterpret_cast<std::byte*>(values.data())});
-    CHECK((values == tensor.values));
   }
-  ended(0, run("whole", {"--ranks", "1"}));
-  ended(0, run("cut", {"--ranks", "4", "--ep", "2", "--pp", "2", "--accumulation", "1"}));
-  compare_logs(w.losses("whole"), w.losses("cut"));
-  const auto refused = [&](const char* from, const char* to, const char* why) {
-    std::string config = mixtral_config(m);
-    config.replace(config.find(from), std::string(from).size(), to);
-    put(w / "given/config.json", config);
+
+  // What a run without a learning rate writes is what it was given, whatever its layout.
+  void check_written(const std::vector<std::string>& layout) const {
+    std::vector<std::string> words = {"--learning_rate", "0", "--weight_decay", "0"};
+    words.insert(words.end(), layout.begin(), layout.end());
+    ended(0, run("still", words));
+    const decoder::safetensors_reader written(*this / "still.out/checkpoint/model.safetensors");
+    CHECK(written.entries().size() == llama_tensors(of).size());
+    for (const auto& [name, tensor] : llama_tensors(of)) {
+      INFO(name);
+      std::vector<float> values(tensor.values.size());
+      written.read(
+          {name, decoder::element::f32, tensor.shape, reinterpret_cast<std::byte*>(values.data())});
+      CHECK((values == tensor.values));
+    }
+    std::filesystem::remove_all(*this / "still.out");
+    std::filesystem::remove(*this / "still");
+  }
+
+  void check_trained(const std::vector<std::string>& layout) const {
+    ended(0, run("cut", layout));
+    compare_logs(losses("whole"), losses("cut"));
+    std::filesystem::remove_all(*this / "cut.out");
+    std::filesystem::remove(*this / "cut");
+  }
+
+  void refused(const char* from, const char* to, const char* why) const {
+    std::string changed = config;
+    REQUIRE(changed.find(from) != std::string::npos);
+    changed.replace(changed.find(from), std::string(from).size(), to);
+    put(*this / "given/config.json", changed);
     CHECK_THAT(ended(1, run("none", {})).text, Contains(why));
-  };
-  refused(R"("sliding_window": null)", R"("sliding_window": 16)", "sliding_window is 16");
-  refused(R"("router_jitter_noise": 0.0)", R"("router_jitter_noise": 0.1)",
-          "router_jitter_noise is 0.1");
-  refused(R"("num_local_experts": 4)", R"("num_local_experts": 5)",
-          "has no tensor model.layers.0.block_sparse_moe.experts.4.w1.weight");
+  }
+
+  decoder::model_settings of;
+  std::string config;
+};
+
+}  // namespace
+
+TEST_CASE("a Mixtral of transformers is read under any layout, and written again") {
+  decoder::model_settings m = tiny_llama();
+  m.experts = 4, m.experts_per_token = 2, m.rope_theta = 1e6;
+  const given_experts w(m);
+  w.check_written({"--ranks", "1"});
+  ended(0, w.run("whole", {"--ranks", "1"}));
+  w.check_trained({"--ranks", "4", "--ep", "2", "--pp", "2", "--accumulation", "1"});
+  w.refused(R"("sliding_window": null)", R"("sliding_window": 16)", "sliding_window is 16");
+  w.refused(R"("router_jitter_noise": 0.0)", R"("router_jitter_noise": 0.1)",
+            "router_jitter_noise is 0.1");
+  w.refused(R"("num_local_experts": 4)", R"("num_local_experts": 5)",
+            "has no tensor model.layers.0.block_sparse_moe.experts.4.w1.weight");
+}
+
+TEST_CASE("a Glm4Moe of transformers is read under any layout, and written again") {
+  decoder::model_settings m = tiny_llama();
+  m.experts = 4, m.expert_inner = 24;
+  set_glms_layers(m);
+  const given_experts w(m);
+  w.check_written({"--ranks", "1"});
+  w.check_written({"--ranks", "8", "--tp", "2", "--pp", "2", "--ep", "4", "--zero", "true"});
+  ended(0, w.run("whole", {"--ranks", "1"}));
+  w.check_trained({"--ranks", "4", "--ep", "2", "--pp", "2"});
+  w.check_trained({"--tp", "2", "--sequence_parallel", "true", "--cp", "2", "--ep", "2"});
+  CHECK_THAT(get(w / "whole.out/checkpoint/config.json"),
+             Contains("\"Glm4MoeForCausalLM\"") && Contains("\"first_k_dense_replace\": 1") &&
+                 Contains("\"n_shared_experts\": 2") && Contains("\"topk_group\": 1") &&
+                 Contains("\"moe_intermediate_size\": 24") &&
+                 Contains("\"intermediate_size\": 64"));
+  w.refused(R"("use_qk_norm": false)", R"("use_qk_norm": true)", "use_qk_norm is true");
+  w.refused(R"("attention_bias": false)", R"("attention_bias": true)", "attention_bias is true");
+  w.refused(R"("partial_rotary_factor": 1.0)", R"("partial_rotary_factor": 0.5)",
+            "rope_parameters.partial_rotary_factor is 0.5");
+  w.refused(R"(    "partial_rotary_factor": 1.0,)", "",
+            "partial_rotary_factor is missing, but velo's decoder has only 1");
+  w.refused(R"("n_group": 2)", R"("n_group": 3)", "router_groups = 3 must be a divisor of");
+  w.refused(R"("topk_group": 1)", R"("topk_group": 3)",
+            "router_groups_kept = 3 must not exceed router_groups = 2");
+  w.refused(R"("first_k_dense_replace": 1)", R"("first_k_dense_replace": 2)",
+            "dense_layers = 2 must be less than layers = 2");
+  w.refused(R"("n_shared_experts": 2)", R"("n_shared_experts": 0)",
+            "shared_experts.down_proj.weight has no place in this model");
+  w.refused(R"("n_routed_experts": 4)", R"("n_routed_experts": 6)",
+            "mlp.experts.4.down_proj.weight");
 }
 
 TEST_CASE("a damaged model of transformers ends a run before it trains") {

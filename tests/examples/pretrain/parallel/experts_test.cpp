@@ -1,6 +1,7 @@
 // The program with experts: what it prints, writes and refuses. tests/examples/decoder/parallel has
 // the numbers.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "tests/examples/pretrain/workplace.hpp"
 
@@ -37,6 +38,24 @@ TEST_CASE("what ranks with experts began others go on with, and one writes with"
   ended(0, run_program({"--resume", w / "out", "--pp", "1"}));
   CHECK(ended(0, run_program({"--generate", "The ", "--load", w / "out"})).text.size() > 4);
   ended(0, w.run({"--load", w / "out", "--out", w / "tuned", "--balance_loss", "0"}));
+}
+
+TEST_CASE("the models that are here train a step, and their checkpoints have the types they name") {
+  const std::map<std::string, std::string> types = {{"mixtral_small", "\"mixtral\""},
+                                                    {"glm4_moe_small", "\"glm4_moe\""}};
+  std::size_t count = 0;
+  for (const auto& each : std::filesystem::directory_iterator(PRETRAIN_MODELS)) {
+    INFO(each.path());
+    const auto type = types.find(each.path().stem().string());
+    REQUIRE(type != types.end());
+    workplace w;
+    ended(0, run_program({"--config", each.path().string(), "--paths", w / "text", "--sequence",
+                          "32", "--batch", "4", "--steps", "1", "--warmup", "0", "--measure",
+                          "false", "--sample_bytes", "0", "--out", w / "out"}));
+    CHECK_THAT(get(w / "out/checkpoint/config.json"), Contains("\"model_type\": " + type->second));
+    ++count;
+  }
+  CHECK(count == types.size());
 }
 
 TEST_CASE("choices that the program records it replays on other ranks") {
@@ -154,7 +173,22 @@ TEST_CASE("settings of experts that do not go together are refused by their name
   refused({"--tp", "2", "--ep", "2", "--etp", "0"},
           "ep = 2 times tp must divide the 2 ranks that share a stage, where each expert is cut by "
           "etp = 0");
-  for (const char* flag : {"--ep", "--experts_per_token", "--expert_inner", "--capacity_factor"}) {
+  refused({"--dense_layers", "2"}, "dense_layers = 2 must be less than layers = 2");
+  refused({"--router_groups_kept", "2"},
+          "router_groups_kept = 2 must not exceed router_groups = 1");
+  refused({"--router_groups", "3"}, "router_groups = 3 must be a divisor of experts = 4");
+  refused({"--router_groups", "4"}, "router_groups = 4 leaves groups of one expert");
+  refused({"--router_groups", "2", "--experts_per_token", "3"},
+          "experts_per_token = 3 must not exceed 2, the experts of the kept groups, with "
+          "router_groups_kept = 1");
+  refused({"--shared_experts", "1", "--expert_inner", "1", "--tp", "2"},
+          "shared_experts = 1 are as wide as 1, which must be at least tp = 2");
+  refused({"--shared_experts", "1024", "--expert_inner", "1048576"},
+          "shared_experts = 1024 are as wide as 1073741824, which must not exceed 2^20");
+  refused({"--router_scale", "-1"}, "router_scale must be from 0");
+  for (const char* flag :
+       {"--ep", "--experts_per_token", "--expert_inner", "--dense_layers", "--shared_experts",
+        "--router_scale", "--router_groups", "--router_groups_kept", "--capacity_factor"}) {
     CHECK_THAT(ended(1, w.run({flag, "3"})).text,
                Contains("is of a model with experts, not with experts = 0"));
   }
