@@ -18,8 +18,14 @@ struct model_settings {
   std::int64_t layers = 4;
   std::int64_t heads = 4;     // query heads; head width = hidden / heads
   std::int64_t kv_heads = 2;  // key and value heads, each shared by heads / kv_heads query heads
-  std::int64_t inner = 768;   // width inside the feed-forward block
-  std::int64_t vocab = 260;   // 256 bytes and the specials of vocabulary.hpp, padded
+  // grouped, or latent: queries, keys and values from rows of q_lora_rank and kv_lora_rank
+  // elements; a head of queries and keys has elements that are rotated, of keys the same in all
+  // heads, and others that are not. q_lora_rank 0: queries from the rows of the stream.
+  std::string attention = "grouped";
+  std::int64_t q_lora_rank = 0, kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
+  std::int64_t inner = 768;  // width inside the feed-forward block
+  std::int64_t vocab = 260;  // 256 bytes and the specials of vocabulary.hpp, padded
   // F: a layer whose number, from 1, is a multiple of F has no keys and values of its own, and
   // attends to those of the layer before it, which has: of two neighbors F >= 2 divides at most one
   // number. 0: each layer has its own.
@@ -49,7 +55,13 @@ struct model_settings {
   double norm_epsilon = 1e-5;
   std::string dtype = "bf16";  // of weights and activations
 
-  std::int64_t head_dim() const { return hidden / heads; }
+  bool is_latent() const { return attention == "latent"; }
+  // Elements of a head of queries and keys, of them those that are rotated, and those of values.
+  std::int64_t head_dim() const {
+    return is_latent() ? qk_nope_head_dim + qk_rope_head_dim : hidden / heads;
+  }
+  std::int64_t rotated_dim() const { return is_latent() ? qk_rope_head_dim : head_dim(); }
+  std::int64_t value_dim() const { return is_latent() ? v_head_dim : head_dim(); }
   bool has_experts() const { return experts > 0; }
   bool has_capacity() const { return capacity_factor > 0; }
   // Whether a layer, counted from 0, has experts; how many layers have.
@@ -60,9 +72,10 @@ struct model_settings {
   std::int64_t expert_width() const { return expert_inner > 0 ? expert_inner : inner; }
   std::int64_t shared_width() const { return shared_experts * expert_width(); }
   // Whether files have the names of Mixtral's weights: its layers are all alike, and have neither a
-  // bias nor a shared expert. Others have the names of GLM-4's and DeepSeek's.
+  // bias nor a shared expert, nor latent attention. Others have the names of GLM-4's and
+  // DeepSeek's.
   bool has_mixtrals_layers() const {
-    return dense_layers == 0 && shared_experts == 0 && !router_bias;
+    return dense_layers == 0 && shared_experts == 0 && !router_bias && !is_latent();
   }
   // How many of `ranks` that cut the heads have the same head of keys and values.
   std::int64_t ranks_of_key(std::int64_t ranks) const {

@@ -116,7 +116,8 @@ class model {
  private:
   static constexpr const char* kinds[] = {
       "llama",          "mistral",  "qwen2",           "qwen3",       "mixtral",
-      "mixtral_router", "glm4_moe", "glm4_moe_router", "deepseek_v3", "llama_cla"};
+      "mixtral_router", "glm4_moe", "glm4_moe_router", "deepseek_v3", "deepseek_v3_router",
+      "llama_cla"};
 
   // The number of layers of each stage.
   std::vector<std::int64_t> layers_of_stages(std::int64_t layers) const {
@@ -150,7 +151,7 @@ class model {
 
   // Routers and experts, and the whole products of latent attention, multiply rows of all elements.
   void refuse_in_two() const {
-    if (in_two() && (is_mixtral() || is_glm() || is("deepseek_v3")))
+    if (in_two() && (is_mixtral() || is_glm() || is_deepseek()))
       throw input_error(
           "--tp-x: expected a model without experts, whose routers take whole rows: in two "
           "dimensions a rank has a part of each row, got " +
@@ -159,6 +160,7 @@ class model {
 
   bool is(const char* kind) const { return type_ == kind; }
   bool is_mixtral() const { return is("mixtral") || is("mixtral_router"); }
+  bool is_deepseek() const { return is("deepseek_v3") || is("deepseek_v3_router"); }
   bool is_glm() const { return is("glm4_moe") || is("glm4_moe_router"); }
   bool in_two() const { return cuts_.job.tp_x > 0; }
 
@@ -222,7 +224,7 @@ class model {
 
   void add_layer(const std::string& at, std::int64_t layer) {
     vector(at + "input_layernorm.weight", hidden_);
-    if (is("deepseek_v3"))
+    if (is_deepseek())
       add_latent_attention(at + "self_attn.");
     else
       add_attention(at + "self_attn.", !shares_keys(layer));
@@ -231,7 +233,7 @@ class model {
     if (is_mixtral())
       add_experts(at + "block_sparse_moe.", from_.number("num_local_experts", 1, most_count),
                   from_.size("intermediate_size"), {"w1", "w3", "w2"});
-    else if ((is_glm() || is("deepseek_v3")) && layer >= dense)
+    else if ((is_glm() || is_deepseek()) && layer >= dense)
       add_shared_and_experts(at + "mlp.");
     else
       add_gated(at + "mlp.", from_.size("intermediate_size"), from_.flag("mlp_bias", false));
@@ -318,7 +320,7 @@ class model {
     const std::int64_t experts = from_.number("n_routed_experts", 1, most_count);
     add_experts(at, experts, inner, {"gate_proj", "up_proj", "down_proj"});
     // set by the tokens that experts got, not by a gradient
-    if (!is("glm4_moe_router") || from_.flag("router_bias", true))
+    if (is("glm4_moe") || is("deepseek_v3") || from_.flag("router_bias", true))
       put(at + "gate.e_score_correction_bias", {experts}, {}, nullptr, false, false);
     const std::int64_t common = from_.count("n_shared_experts");
     if (common > 0) add_gated(at + "shared_experts.", inner * common, false);

@@ -37,8 +37,8 @@ class configuration {
   void read_file(const std::string& path);
   void read_text(const std::string& text, const std::string& name, const char* member = nullptr);
   void set(const std::string& flag, const std::string& text);
-  // The section "model" from the text of transformers' config.json of a Llama, a Mixtral or a
-  // Glm4Moe. Refuses a model that this decoder does not have.
+  // The section "model" from the text of transformers' config.json of a Llama, a Mixtral, a Glm4Moe
+  // or a DeepseekV3. Refuses a model that this decoder does not have.
   void read_llama(const std::string& text, const std::string& name);
   void adopt(const configuration& other, const std::string& section);
 
@@ -115,6 +115,7 @@ class configuration {
   void check_two_dimensions() const;
   void check_context_parallel() const;
   void check_keys() const;
+  void check_attention() const;
   void check_experts() const;
   void check_router() const;
   void check_expert_layout() const;
@@ -134,7 +135,7 @@ class configuration {
   void require_pipeline() const;
   void require_listed(const stage_plan& plan) const;
   void require_layers(const stage_plan& plan) const;
-  void take_glms_router(const std::string& origin);
+  void take_fixed(const char* name, const std::string& text, const std::string& origin);
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);
   static std::string text(const option& which);

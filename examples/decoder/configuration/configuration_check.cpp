@@ -32,13 +32,10 @@ void configuration::require_utf8() const {
 void configuration::check() {
   auto& [m, d, o, s, y, p, r] = values;
   require_utf8();
-  if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
-  if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
+  check_attention();
   if (m.kv_share == 1)
     refuse("kv_share", "leaves no layer with keys and values of its own; must be 0, or 2 or more");
   if (m.kv_share > m.layers) refuse("kv_share", "must not exceed", "layers");
-  if (m.head_dim() % 2)
-    refuse("hidden", "divided by heads must be even for the rotary embedding;", "heads");
   if (m.dtype != "bf16" && m.dtype != "f32") refuse("dtype", "must be bf16 or f32");
   if (d.paths.empty() || std::find(d.paths.begin(), d.paths.end(), "") != d.paths.end())
     refuse("paths", "must name a file or a directory");

@@ -1,5 +1,5 @@
 // The settings of the section "model" from the config.json that transformers writes for a Llama, a
-// Mixtral or a Glm4Moe.
+// Mixtral, a Glm4Moe or a DeepseekV3.
 //
 // Fields that this decoder has are settings of other names; fields that it does not have must be
 // absent or say so. A field that is missing has the default of LlamaConfig and the like, where that
@@ -63,7 +63,18 @@ struct model_family {
   std::vector<fixed_field> fixed;
   std::vector<named_field> named;
   const char *kv_heads, *rope_theta;  // defaults; kv_heads nullptr: as many as heads
+  // Settings that no field has, since all models of the type have them.
+  std::vector<std::pair<const char*, const char*>> always = {};
 };
+
+// The experts of GLM-4, and of DeepSeek-V3 with other defaults.
+std::vector<named_field> experts_of_type(const std::vector<named_field>& defaults) {
+  std::vector<named_field> all = defaults;
+  all.insert(all.end(), {{"norm_topk_prob", "router_normalize", "true"},
+                         {"n_shared_experts", "shared_experts", "1"},
+                         {"num_experts_per_tok", "experts_per_token", "8"}});
+  return all;
+}
 
 const std::vector<model_family>& families() {
   static const std::vector<model_family> all = {
@@ -84,18 +95,33 @@ const std::vector<model_family>& families() {
       {"glm4_moe",
        {{"architectures", R"([null, ["Glm4MoeForCausalLM"]])", R"(["Glm4MoeForCausalLM"])"},
         {"use_qk_norm", "[null, false]", "false"}},
-       {{"rms_norm_eps", "norm_epsilon", "1e-5"},
-        {"n_routed_experts", "experts", "128"},
-        {"num_experts_per_tok", "experts_per_token", "8"},
-        {"moe_intermediate_size", "expert_inner", "1408"},
-        {"n_shared_experts", "shared_experts", "1"},
-        {"first_k_dense_replace", "dense_layers", "1"},
-        {"norm_topk_prob", "router_normalize", "true"},
-        {"routed_scaling_factor", "router_scale", "1.0"},
-        {"n_group", "router_groups", "1"},
-        {"topk_group", "router_groups_kept", "1"}},
+       experts_of_type({{"rms_norm_eps", "norm_epsilon", "1e-5"},
+                        {"n_routed_experts", "experts", "128"},
+                        {"moe_intermediate_size", "expert_inner", "1408"},
+                        {"first_k_dense_replace", "dense_layers", "1"},
+                        {"routed_scaling_factor", "router_scale", "1.0"},
+                        {"n_group", "router_groups", "1"},
+                        {"topk_group", "router_groups_kept", "1"}}),
        "8",
-       "10000.0"}};
+       "10000.0",
+       {{"router", "sigmoid"}, {"router_bias", "true"}}},
+      {"deepseek_v3",
+       {{"architectures", R"([null, ["DeepseekV3ForCausalLM"]])", R"(["DeepseekV3ForCausalLM"])"},
+        {"rope_interleave", "[null, true]", "true"}},
+       experts_of_type({{"rms_norm_eps", "norm_epsilon", "1e-6"},
+                        {"n_routed_experts", "experts", "256"},
+                        {"moe_intermediate_size", "expert_inner", "2048"},
+                        {"first_k_dense_replace", "dense_layers", "3"},
+                        {"routed_scaling_factor", "router_scale", "2.5"},
+                        {"n_group", "router_groups", "8"},
+                        {"topk_group", "router_groups_kept", "4"},
+                        {"kv_lora_rank", "kv_lora_rank", "512"},
+                        {"qk_nope_head_dim", "qk_nope_head_dim", "128"},
+                        {"qk_rope_head_dim", "qk_rope_head_dim", "64"},
+                        {"v_head_dim", "v_head_dim", "128"}}),
+       nullptr,
+       "10000.0",
+       {{"attention", "latent"}, {"router", "sigmoid"}, {"router_bias", "true"}}}};
   return all;
 }
 
@@ -115,6 +141,8 @@ class config_fields {
     if (dot != std::string::npos) found = json_object_get(found, path.substr(dot + 1).c_str());
     return json_is_null(found) ? nullptr : found;
   }
+
+  bool is_null(const char* key) const { return json_is_null(json_object_get(root_.get(), key)); }
 
   // "config.json:5:18: hidden_size"
   std::string origin(const std::string& path) const {
@@ -203,11 +231,10 @@ void require_whole_heads_rotated(const config_fields& fields) {
 
 }  // namespace
 
-// No field has these two, which all models of the type have.
-void configuration::take_glms_router(const std::string& origin) {
-  values.model.router = "sigmoid";
-  values.model.router_bias = true;
-  for (const char* name : {"router", "router_bias"}) find(name)->origin = origin;
+void configuration::take_fixed(const char* name, const std::string& text,
+                               const std::string& origin) {
+  set(name, text);
+  find(name)->origin = origin;
 }
 
 void configuration::read_llama(const std::string& text, const std::string& name) {
@@ -219,10 +246,9 @@ void configuration::read_llama(const std::string& text, const std::string& name)
   require(family.fixed);
   require(fixed_fields);
   for (const char* rope : {"rope_scaling", "rope_parameters"}) fields.require_plain_rope(rope);
-  if (family.type == std::string("glm4_moe")) {
-    require_whole_heads_rotated(fields);
-    take_glms_router(fields.origin("model_type"));
-  }
+  if (family.type == std::string("glm4_moe")) require_whole_heads_rotated(fields);
+  for (const auto& [setting, text] : family.always)
+    take_fixed(setting, text, fields.origin("model_type"));
 
   const auto take_field = [&](const std::string& path, const char* setting,
                               const std::string& otherwise) {
@@ -244,8 +270,13 @@ void configuration::read_llama(const std::string& text, const std::string& name)
   take_field("num_key_value_heads", "kv_heads",
              family.kv_heads ? family.kv_heads : std::to_string(m.heads));
   take_field(fields.rope_base(), "rope_theta", family.rope_theta);
+  if (m.is_latent() && !fields.is_null("q_lora_rank"))  // null: there is none
+    take_field("q_lora_rank", "q_lora_rank", "1536");
   json_t* const width = fields.at("head_dim");
-  if (width && (m.hidden % m.heads != 0 || json_integer_value(width) != m.head_dim()))
+  if (width && m.is_latent() && json_integer_value(width) != m.qk_rope_head_dim)
+    fields.refuse("head_dim", "qk_rope_head_dim, here " + std::to_string(m.qk_rope_head_dim));
+  if (width && !m.is_latent() &&
+      (m.hidden % m.heads != 0 || json_integer_value(width) != m.head_dim()))
     fields.refuse("head_dim", "hidden_size / num_attention_heads, here " +
                                   std::to_string(m.hidden) + " / " + std::to_string(m.heads));
   const std::string type = fields.at("dtype") ? "dtype" : "torch_dtype";

@@ -45,6 +45,19 @@ void configuration::add_model() {
       "F: each F-th layer uses the keys and values of the layer before it, and has no weights for "
       "them; 0, or 2 and more; 0: each layer has its own",
       0, 1024);
+  add("model", "attention", &m.attention,
+      "grouped (heads of hidden / heads elements, kv_heads of keys) or latent (keys and values "
+      "from "
+      "rows of kv_lora_rank elements)");
+  add("model", "q_lora_rank", &m.q_lora_rank,
+      "latent: elements of the rows that queries are made from; 0: those of the stream", 0, 65536);
+  add("model", "kv_lora_rank", &m.kv_lora_rank,
+      "latent: elements of the rows that keys and values are made from", 0, 65536);
+  add("model", "qk_nope_head_dim", &m.qk_nope_head_dim,
+      "latent: elements of a head of queries and keys that are not rotated", 0, 4096);
+  add("model", "qk_rope_head_dim", &m.qk_rope_head_dim,
+      "latent: those that are rotated, of keys the same in all heads; even", 0, 4096);
+  add("model", "v_head_dim", &m.v_head_dim, "latent: elements of a head of values", 0, 4096);
   add("model", "inner", &m.inner, "width inside the feed-forward block", 1, 1048576);
   add("model", "experts", &m.experts,
       "experts of each layer in place of its feed-forward block, of which a router chooses some "

@@ -12,6 +12,7 @@
 
 #include "examples/decoder/data/sequence_split.hpp"
 #include "examples/decoder/memory/run_memory.hpp"
+#include "examples/decoder/model/attention/latent_activations.hpp"
 #include "examples/decoder/model/experts/expert_activations.hpp"
 #include "examples/decoder/model/layer_modules.hpp"
 #include "examples/decoder/model/rotary_table.hpp"
@@ -118,6 +119,7 @@ struct layer_activations {
   buffer feed_forward_input;  // [rows, hidden]; normed
   buffer gates;  // [tokens, 2 inner]; the backward pass overwrites it with its gradient
   buffer gated;  // [tokens, inner]
+  latent_activations latent;  // of latent attention; `projected` then has queries alone
   expert_activations expert;  // of a layer with experts, whose rows the two above then have
   // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
   buffer output_gradient, middle_gradient;  // [rows, hidden]
@@ -147,6 +149,7 @@ struct layer_activations {
       for (buffer* one :
            {&attention_input, &projected, &attended, &kept_keys, &softmax_max, &softmax_sum})
         f(*one);
+    if (which.has(layer_modules::self_attention)) latent.each_kept(f);
     if (which.has(layer_modules::post_attention_norm)) f(middle), f(feed_forward_rstd);
     if (which.has(layer_modules::mlp))
       for (buffer* one : {&feed_forward_input, &gates, &gated, &expert.input, &expert.output,
@@ -161,6 +164,7 @@ struct layer_activations {
     each_kept(f);
     f(output_gradient), f(middle_gradient), f(projected_gradient);
     f(expert.logits_gradient), f(expert.output_gradient);
+    latent.each_gradient(f);
   }
 };
 

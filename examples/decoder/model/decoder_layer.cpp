@@ -21,23 +21,28 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
       type_(dtype_of(from.type())),
       keys_(keys),
       owns_keys_(at.owns_keys),
-      projected_(owns_keys_ ? part_.qkv() : part_.attended()),
-      qkv_(context, from, at.qkv, projected_, part_.hidden, training),
+      projected_(owns_keys_ && !m.is_latent() ? part_.qkv() : part_.queries()),
       out_(context, from, at.out, part_.hidden, part_.attended(), training),
       attention_gain_(from.weight(at.attention_norm, {part_.hidden})),
       feed_forward_gain_(from.weight(at.feed_forward_norm, {part_.hidden})) {
+  if (m.is_latent())
+    latent_.emplace(context, from, m, at, training);
+  else
+    qkv_.emplace(context, from, at.qkv, projected_, part_.hidden, training);
   if (m.has_experts(number)) experts_.emplace(context, from, m, at, experts, training, number);
   if (at.gate_up >= 0)
     gated_.emplace(context, from, at, experts_ ? part_.shared : part_.inner, training);
   if (!training) return;
   attention_gain_gradient_ = from.gradient(at.attention_norm, {part_.hidden});
   feed_forward_gain_gradient_ = from.gradient(at.feed_forward_norm, {part_.hidden});
-  keys_gradient_ = from.gradient(at.qkv + part_.attended() * part_.hidden,
-                                 {projected_ - part_.attended(), part_.hidden});
+  keys_gradient_ = from.gradient(at.qkv + part_.queries() * part_.hidden,
+                                 {projected_ - part_.queries(), part_.hidden});
 }
 
 void decoder_layer::refresh(const velo::stream_ref& stream) {
-  for (linear* each : {&qkv_, &out_}) each->refresh(stream);
+  if (qkv_) qkv_->refresh(stream);
+  if (latent_) latent_->refresh(stream);
+  out_.refresh(stream);
   if (experts_) experts_->refresh(stream);
   if (gated_) gated_->refresh(stream);
 }
@@ -91,8 +96,9 @@ velo::tensor_view decoder_layer::rotated_heads(const pass& now, const buffer& pr
 
 // Views of the attention's output, of its softmax statistics and of what it keeps of other ranks.
 velo::tensor_view decoder_layer::per_head(const pass& now, const buffer& of) const {
-  if (now.documents) return {of.data(), type_, {now.batch.length, part_.heads, part_.head_dim}};
-  return {of.data(), type_, {now.batch.sequences, now.batch.length, part_.heads, part_.head_dim}};
+  const std::int64_t width = part_.value_dim;
+  if (now.documents) return {of.data(), type_, {now.batch.length, part_.heads, width}};
+  return {of.data(), type_, {now.batch.sequences, now.batch.length, part_.heads, width}};
 }
 velo::tensor_view decoder_layer::sums(const pass& now, const buffer& of) const {
   const bool is_alone = !now.parallel.context.has_plan();
@@ -200,6 +206,7 @@ void decoder_layer::make_projected(const pass& now, const buffer& input,
                                    layer_activations& kept) const {
   if (!kept.attention_input)
     norm(now, input, attention_gain_, kept.attention_input, kept.attention_rstd);
+  if (latent_) return latent_->make(now, kept);
   const bool is_exchanged = !now.parallel.context.heads().are_whole();
   if (!kept.projected && now.split != nullptr && (owns_keys_ || is_exchanged))
     project_split(now, kept);
@@ -210,7 +217,7 @@ void decoder_layer::make_projected(const pass& now, const buffer& input,
 
 // Writes the projection of the normed input, queries and keys rotated.
 void decoder_layer::project_rotated(const pass& now, const buffer& input, const buffer& to) const {
-  project(now, qkv_, stream(now, input), tokens(now, to, projected_));
+  project(now, *qkv_, stream(now, input), tokens(now, to, projected_));
   const velo::tensor_view rotated = rotated_heads(now, to);
   const rotation turned(now);
   velo::rotary_position_embedding(
@@ -241,9 +248,12 @@ decoder_layer::attention_tensors decoder_layer::attention_of(const pass& now,
                                                              const layer_activations& kept) const {
   const std::int64_t queries = part_.heads, keys = part_.kv_heads, row = part_.qkv();
   const buffer& with_keys = owns_keys_ ? kept.projected : kept.owner->projected;
+  const latent_activations& l = kept.latent;
   return {attention_heads(now, kept.projected, projected_, 0, queries),
-          attention_heads(now, with_keys, row, queries, keys),
-          attention_heads(now, with_keys, row, queries + keys, keys),
+          latent_ ? attention_heads(now, l.keys, projected_, 0, keys)
+                  : attention_heads(now, with_keys, row, queries, keys),
+          latent_ ? latent_->values(now, l.expanded)
+                  : attention_heads(now, with_keys, row, queries + keys, keys),
           per_head(now, kept.attended),
           sums(now, kept.softmax_max),
           sums(now, kept.softmax_sum),

@@ -12,6 +12,9 @@
 // (experts/expert_block.hpp) these stand in place of the feed-forward block, or beside a shared
 // expert, whose output is added to theirs.
 //
+// With latent attention (attention/latent_attention.hpp) other projections lead to queries, keys
+// and values, whose heads then have another width than those of keys.
+//
 // With kv_share some layers project queries alone and attend to the keys and values of the layer
 // before, their owner. They take these rotated: all layers rotate the same positions by the same
 // angles. Context ranks also take what the owner's attention has kept of other ranks, in both
@@ -23,6 +26,7 @@
 #include <optional>
 
 #include "examples/decoder/model/activations.hpp"
+#include "examples/decoder/model/attention/latent_attention.hpp"
 #include "examples/decoder/model/experts/expert_block.hpp"
 #include "examples/decoder/model/experts/gated_block.hpp"
 #include "examples/decoder/model/linear.hpp"
@@ -146,6 +150,8 @@ class decoder_layer {
   buffer attend_backward(const pass& now, layer_activations& kept,
                          const velo::tensor_view& attended) const;
   void add_shared(const pass& now, const buffer& shared, const buffer& to) const;
+  void projection_backward(const pass& now, const buffer& through, const velo::tensor_view& branch,
+                           layer_activations& kept, bool deferred) const;
   void attention_backward(const pass& now, const velo::tensor_view& gradient,
                           const velo::tensor_view& branch, const buffer& input,
                           layer_activations& kept, bool deferred) const;
@@ -181,7 +187,9 @@ class decoder_layer {
   layer_keys keys_;
   bool owns_keys_;
   std::int64_t projected_;  // width of the projection: of queries, keys and values, or of queries
-  linear qkv_, out_;
+  std::optional<linear> qkv_;
+  std::optional<latent_attention> latent_;  // in place of it
+  linear out_;
   std::optional<expert_block> experts_;
   std::optional<gated_block> gated_;  // without experts, or the shared one
   velo::tensor_view attention_gain_, feed_forward_gain_;

@@ -48,8 +48,11 @@ void decoder_layer::weight_gradients(const pass& now, layer_activations& kept) c
   if (gated_) gated_->weight_gradients(now, gated_of(kept), stream(now, kept.output_gradient));
   return_weight_gradient(now, out_, tokens(now, kept.attended, part_.attended()),
                          stream(now, kept.middle_gradient));
-  project_weight_gradient(now, qkv_, stream(now, kept.attention_input),
-                          tokens(now, kept.projected_gradient, projected_));
+  if (latent_)
+    latent_->weight_gradients(now, kept);
+  else
+    project_weight_gradient(now, *qkv_, stream(now, kept.attention_input),
+                            tokens(now, kept.projected_gradient, projected_));
   kept = {};
 }
 
@@ -86,11 +89,21 @@ buffer decoder_layer::attend_backward(const pass& now, layer_activations& kept,
                                                 : workspace(now, bytes(now, projected_));
   if (!owns_keys_) kept.owner->shared_gradient = workspace(now, bytes(now, part_.qkv()));
   const buffer& with_keys = owns_keys_ ? projected : kept.owner->shared_gradient;
+  latent_activations& l = kept.latent;
+  if (latent_) {
+    l.keys_gradient = workspace(now, bytes(now, projected_));
+    l.expanded_gradient =
+        now.memory.take(bytes(now, latent_->expanded_width()), VELO_PURPOSE_ACTIVATION);
+  }
   const std::int64_t queries = part_.heads, keys = part_.kv_heads, row = part_.qkv();
   const attention_tensors of = attention_of(now, kept);
   const velo::tensor_view dquery = attention_heads(now, projected, projected_, 0, queries),
-                          dkey = attention_heads(now, with_keys, row, queries, keys),
-                          dvalue = attention_heads(now, with_keys, row, queries + keys, keys);
+                          dkey = latent_
+                                     ? attention_heads(now, l.keys_gradient, projected_, 0, keys)
+                                     : attention_heads(now, with_keys, row, queries, keys),
+                          dvalue = latent_
+                                       ? latent_->values(now, l.expanded_gradient)
+                                       : attention_heads(now, with_keys, row, queries + keys, keys);
   const auto with_gradients = [&](auto arguments) {
     arguments.dy(attended).dquery(dquery).dkey(dkey).dvalue(dvalue);
     return filled(arguments, of);
@@ -121,6 +134,20 @@ void decoder_layer::add_shared(const pass& now, const buffer& shared, const buff
   velo::add(now.stream, velo::add_args().a(sum).b(tokens(now, shared, part_.qkv())).y(sum));
 }
 
+// Undoes the rotation of the gradient `through`, in place.
+void decoder_layer::projection_backward(const pass& now, const buffer& through,
+                                        const velo::tensor_view& branch, layer_activations& kept,
+                                        bool deferred) const {
+  const velo::tensor_view rotated = rotated_heads(now, through);
+  const rotation turned(now);
+  velo::rotary_position_embedding_backward(
+      now.stream,
+      turned.fill(velo::rotary_position_embedding_backward_args().dy(rotated).dx(rotated)));
+  project_backward(now, *qkv_,
+                   {stream(now, kept.attention_input), tokens(now, through, projected_), branch},
+                   deferred, nullptr);
+}
+
 void decoder_layer::attention_backward(const pass& now, const velo::tensor_view& gradient,
                                        const velo::tensor_view& branch, const buffer& input,
                                        layer_activations& kept, bool deferred) const {
@@ -137,14 +164,12 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
   kept.kept_keys = {};
   kept.softmax_max = {};
   kept.softmax_sum = {};
-  const velo::tensor_view rotated = rotated_heads(now, through);
-  const rotation turned(now);
-  velo::rotary_position_embedding_backward(
-      now.stream,
-      turned.fill(velo::rotary_position_embedding_backward_args().dy(rotated).dx(rotated)));
-  project_backward(now, qkv_,
-                   {stream(now, kept.attention_input), tokens(now, through, projected_), branch},
-                   deferred, nullptr);
+  kept.latent.keys = {};
+  kept.latent.expanded = {};
+  if (latent_)
+    latent_->backward(now, through, branch, kept, deferred);
+  else
+    projection_backward(now, through, branch, kept, deferred);
   norm_backward(now, stream(now, input), attention_gain_, kept.attention_rstd, branch,
                 attention_gain_gradient_);
   kept.attention_rstd = {};

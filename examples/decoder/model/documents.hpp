@@ -42,7 +42,8 @@ class document_ends {
 
 class rotation {
  public:
-  explicit rotation(const pass& now) : at_positions_(now.documents != nullptr) {
+  explicit rotation(const pass& now)
+      : at_positions_(now.documents != nullptr), mode_(now.angles.mode()) {
     if (now.split != nullptr && !at_positions_) {
       cosines_ = now.angles.cosines(now.split->before, now.split->count());
       sines_ = now.angles.sines(now.split->before, now.split->count());
@@ -57,13 +58,14 @@ class rotation {
 
   template <class Arguments>
   Arguments fill(Arguments with) const {
-    with.cos(cosines_).sin(sines_);
+    with.cos(cosines_).sin(sines_).mode(mode_);
     if (at_positions_) with.positions(positions_);
     return with;
   }
 
  private:
   bool at_positions_;
+  velo::rotary_mode mode_;
   velo::tensor_view cosines_, sines_, positions_;
 };
 

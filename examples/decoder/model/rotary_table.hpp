@@ -2,7 +2,9 @@
 // / head width).
 //
 // Two tables for all layers and heads: a row for each row of a sequence, or where documents are
-// packed for each position in one; in the half mode the second half of a row repeats the first.
+// packed for each position in one. In the half mode the second half of a row repeats the first;
+// with latent attention, whose pairs are neighbors, these are alike. `head width` is here that of
+// the elements that are rotated.
 #pragma once
 
 #include <vector>
@@ -22,6 +24,9 @@ class rotary_table {
   // [1, rows, 1, head width] or, to be read at positions, [rows, head width].
   velo::tensor_view cosines(bool at_positions) const { return table(cosines_, at_positions); }
   velo::tensor_view sines(bool at_positions) const { return table(sines_, at_positions); }
+  velo::rotary_mode mode() const {
+    return are_neighbors_ ? velo::rotary_mode::interleaved : velo::rotary_mode::half;
+  }
   // The angles of some rows in a sequence, [1, count, 1, head width].
   velo::tensor_view cosines(std::int64_t first, std::int64_t count) const {
     return {cosines_ + first * width_, {1, count, 1, width_}};
@@ -37,6 +42,7 @@ class rotary_table {
   }
 
   std::int64_t rows_, width_;
+  bool are_neighbors_;
   buffer memory_;
   float *cosines_, *sines_;
 };

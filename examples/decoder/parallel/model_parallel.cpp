@@ -37,6 +37,7 @@ sequence_share::saved saved_by(const member& rank, const velo::sequence_plan& pl
                                std::int64_t given) {
   const velo::tensor_view query(nullptr, type, {rows, widths.heads, widths.head_dim});
   const velo::tensor_view key(nullptr, type, {rows, widths.kv_heads, widths.head_dim});
+  const velo::tensor_view value(nullptr, type, {rows, widths.kv_heads, widths.value_dim});
   const velo::tensor_view kept(nullptr, type, {given});
   velo_shape outputs[4] = {};
   velo::op_infer(rank.context(), "context_parallel_attention",
@@ -44,7 +45,7 @@ sequence_share::saved saved_by(const member& rank, const velo::sequence_plan& pl
                   {"plan", plan},
                   {"query", query},
                   {"key", key},
-                  {"value", key},
+                  {"value", value},
                   {"given", kept}},
                  outputs, 4);
   return {outputs[1].sizes[0], outputs[1].sizes[1], outputs[3].sizes[0]};

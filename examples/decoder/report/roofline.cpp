@@ -28,7 +28,15 @@ class counter {
         experts_(static_cast<double>(m.experts)),
         width_(static_cast<double>(m.expert_width())),
         rows_(tokens_ * static_cast<double>(m.experts_per_token)),
-        scores_(static_cast<double>(d.batch * d.sequence * d.sequence) * hidden_ / 2),
+        queries_(static_cast<double>(m.heads * m.head_dim())),
+        values_(static_cast<double>(m.heads * m.value_dim())),
+        is_latent_(m.is_latent()),
+        query_low_(static_cast<double>(m.q_lora_rank)),
+        key_low_(static_cast<double>(m.kv_lora_rank)),
+        rotated_(static_cast<double>(m.qk_rope_head_dim)),
+        heads_(static_cast<double>(m.heads)),
+        expanded_(queries_ - heads_ * rotated_ + values_),
+        scores_(static_cast<double>(d.batch * d.sequence * d.sequence) * (queries_ + values_) / 4),
         tables_(m.tied ? 1 : 2) {}
 
   std::vector<operation> count() {
@@ -44,10 +52,13 @@ class counter {
   // Once a step, over all weights.
   void whole_step() {
     const double routed = experts_ * (hidden_ + 3 * hidden_ * width_) + 3 * hidden_ * shared_;
-    const double matrices = layers_ * 2 * hidden_ * hidden_ + dense_ * 3 * hidden_ * inner_ +
-                            routed_ * routed + owning_ * 2 * hidden_ * kv_;
+    const double of_attention = is_latent_
+                                    ? layers_ * latent_elements()
+                                    : layers_ * 2 * hidden_ * hidden_ + owning_ * 2 * hidden_ * kv_;
+    const double matrices = of_attention + dense_ * 3 * hidden_ * inner_ + routed_ * routed;
     const double packed = matrices + vocab_ * hidden_;
-    const double parameters = matrices + tables_ * vocab_ * hidden_ + (2 * layers_ + 1) * hidden_;
+    const double norms = (2 * layers_ + 1) * hidden_ + layers_ * (query_low_ + key_low_);
+    const double parameters = matrices + tables_ * vocab_ * hidden_ + norms;
     // Read: gradient, master, both moments; written: all but the gradient, and the bf16 copy, which
     // is a half of a master with a residual.
     const double weight = element_ == 2 && !residuals_ ? 4 + element_ : 4;
@@ -67,32 +78,63 @@ class counter {
     stream("embedding", 1, 2 * row, 2 * row, walk::copy);
     const double added = gradient_ * gathered;
     stream("embedding_backward", 1, row + 2 * added, row + added, walk::update);
-    const double norms = 2 * layers_ + 1;
-    stream("rms_norm", norms, 2 * row, 2 * row, walk::copy);
-    stream("rms_norm_backward", norms, 3 * row, 2 * row, walk::update);  // dx where dy was
+    norm(2 * layers_ + 1, row);
     linear(1, hidden_, vocab_);
     stream("cross_entropy", 1, logits, logits, walk::read);
     stream("cross_entropy_backward", 1, 2 * logits, logits, walk::update);
   }
 
+  void norm(double times, double row) {
+    stream("rms_norm", times, 2 * row, 2 * row, walk::copy);
+    stream("rms_norm_backward", times, 3 * row, 2 * row, walk::update);  // dx where dy was
+  }
+
   void attention_block() {
     const double row = element_ * tokens_ * hidden_, row_kv = element_ * tokens_ * kv_;
+    stream("add", layers_, 3 * row, 3 * row, walk::triad);
+    stream("add in place", layers_, 3 * row, 2 * row, walk::update);
+    if (is_latent_) return latent_attention();
     linear(owning_, hidden_, hidden_ + 2 * kv_);
     linear(sharing_, hidden_, hidden_);
     linear(layers_, hidden_, hidden_);
     rotary(owning_, row + row_kv);  // queries and keys, in place
     rotary(sharing_, row);
-    // Two products forward; backward four, and one to find the probabilities again. Half of
-    // each is masked.
-    const double forward = 2 * row + 2 * row_kv, backward = 4 * row + 4 * row_kv;
+    attention(row, row_kv, row_kv);
+  }
+
+  // The matrices of latent attention in a layer.
+  double latent_elements() const {
+    const double queries = query_low_ > 0 ? query_low_ * (hidden_ + queries_) : hidden_ * queries_;
+    return queries + hidden_ * (key_low_ + rotated_) + key_low_ * expanded_ + values_ * hidden_;
+  }
+
+  void latent_attention() {
+    const double row = element_ * tokens_;
+    if (query_low_ > 0) {
+      linear(layers_, hidden_, query_low_);
+      norm(layers_, row * query_low_);
+    }
+    linear(layers_, query_low_ > 0 ? query_low_ : hidden_, queries_);
+    linear(layers_, hidden_, key_low_);
+    norm(layers_, row * key_low_);
+    linear(layers_, hidden_, rotated_);
+    linear(layers_, key_low_, expanded_);
+    linear(layers_, values_, hidden_);
+    rotary(2 * layers_, row * heads_ * rotated_);  // queries, and keys to all heads
+    attention(row * queries_, row * queries_, row * values_);
+  }
+
+  // Two products forward; backward four, and one to find the probabilities again. Half of each is
+  // masked. The rows: of queries, keys and values; outputs are as wide as the values of all heads.
+  void attention(double query, double key, double value) {
+    const double out = is_latent_ ? value : query;
+    const double forward = query + key + value + out, backward = 2 * forward;
     each_batch({"fusion_attention", layers_, 4 * scores_, forward, forward, walk::triad});
     const auto gradient = [&](double times, double bytes) {
       each_batch({"fusion_attention_backward", times, 10 * scores_, bytes, backward, walk::triad});
     };
     gradient(owning_, backward);
-    gradient(sharing_, backward + 2 * row_kv);  // adds to keys' and values' that another has left
-    stream("add", layers_, 3 * row, 3 * row, walk::triad);
-    stream("add in place", layers_, 3 * row, 2 * row, walk::update);
+    gradient(sharing_, backward + key + value);  // adds to those that another layer has left
   }
 
   // Of layers without experts, and shared experts, whose outputs and gradients are added to those
@@ -178,10 +220,13 @@ class counter {
   double element_, gradient_, moment_;  // bytes
   bool residuals_;                      // in place of masters
   double tokens_, hidden_, kv_, inner_, vocab_;
-  double routed_, dense_;   // layers with experts and without
-  double shared_;           // width of a shared expert
-  double experts_, width_;  // of a layer, and width inside one
-  double rows_;             // of tokens at their experts
+  double routed_, dense_;    // layers with experts and without
+  double shared_;            // width of a shared expert
+  double experts_, width_;   // of a layer, and width inside one
+  double rows_;              // of tokens at their experts
+  double queries_, values_;  // of all heads
+  bool is_latent_;
+  double query_low_, key_low_, rotated_, heads_, expanded_;  // of latent attention
   double scores_;  // multiply-adds of one attention product over all heads, the visible half
   double tables_;  // embedding, and head where it has weights of its own
   std::vector<operation> all_;

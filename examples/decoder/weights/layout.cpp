@@ -24,11 +24,12 @@ class weight_layout::tensor_cuts {
         rank_(held.tensor_rank),
         in_two_(held.tensor_x > 0) {
     const std::int64_t same = m.ranks_of_key(held.ranks_x()), groups = m.kv_heads * same;
-    const std::int64_t kv = m.kv_heads * m.head_dim();
-    add("q_proj.weight", {m.hidden, m.hidden}, {0, groups});
+    const std::int64_t kv = m.kv_heads * m.head_dim(), queries = m.heads * m.head_dim();
+    if (m.is_latent()) add_latent(m);
+    add("q_proj.weight", {queries, m.hidden}, {0, groups});
     add("k_proj.weight", {kv, m.hidden}, {0, groups, same});
     add("v_proj.weight", {kv, m.hidden}, {0, groups, same});
-    add("o_proj.weight", {m.hidden, m.hidden}, {1, groups});
+    add("o_proj.weight", {m.hidden, m.heads * m.value_dim()}, {1, groups});
     add("gate_proj.weight", {m.inner, m.hidden}, {0, m.inner});
     add("up_proj.weight", {m.inner, m.hidden}, {0, m.inner});
     add("down_proj.weight", {m.hidden, m.inner}, {1, m.inner});
@@ -67,6 +68,18 @@ class weight_layout::tensor_cuts {
   struct cut {
     std::int64_t dimension = 0, units = 0, same = 1;
   };
+
+  void add_latent(const model_settings& m) {
+    const std::int64_t key = m.qk_nope_head_dim + m.v_head_dim;
+    if (m.q_lora_rank > 0) {
+      add_whole("q_a_proj.weight", {m.q_lora_rank, m.hidden});
+      add_whole("q_a_layernorm.weight", {m.q_lora_rank});
+      add("q_b_proj.weight", {m.heads * m.head_dim(), m.q_lora_rank}, {0, m.heads});
+    }
+    add_whole("kv_a_proj_with_mqa.weight", {m.kv_lora_rank + m.qk_rope_head_dim, m.hidden});
+    add_whole("kv_a_layernorm.weight", {m.kv_lora_rank});
+    add("kv_b_proj.weight", {m.heads * key, m.kv_lora_rank}, {0, m.heads});
+  }
 
   static velo::topology topology_of(const holding& held) {
     velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
@@ -140,6 +153,7 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
   widths = {rows_of("q_proj.weight") / m.head_dim(),
             rows_of("k_proj.weight") / m.head_dim(),
             m.head_dim(),
+            m.value_dim(),
             rows_of("gate_proj.weight"),
             m.shared_experts > 0 ? rows_of("shared up") : 0,
             cuts.of("lm_head.weight").begin[0],
@@ -149,17 +163,20 @@ weight_layout::weight_layout(const model_settings& m, const holding& held)
             m.has_experts() ? rows_of("expert up") : 0};
   const auto with_experts = static_cast<std::size_t>(m.expert_layers()),
              blocks = m.shared_experts > 0 ? layers.size() : layers.size() - with_experts;
-  numbered_ = 4 * layers.size() + 3 * blocks + (m.tied ? 1 : 2);  // norms follow the matrices
-  add_norms(m, held, cuts);
+  const std::size_t of_attention = m.is_latent() ? 3 : 4;
+  numbered_ = of_attention * layers.size() + 3 * blocks + (m.tied ? 1 : 2);
+  add_norms(m, held, cuts);  // numbered behind the matrices
+  add_low_ranks(m, held, cuts);
   add_routers(m, held, cuts);
   const std::size_t before_experts = std::exchange(numbered_, 0);
   add_matrices(m, held, cuts);
   numbered_ = before_experts;
   add_experts(m, held, cuts);
-  if (total == 0) total = decayed = routers_end = experts = 16;
+  if (total == 0) total = decayed = low_end = routers_end = experts = 16;
 }
 
-void weight_layout::add_norms(const model_settings&, const holding& held, const tensor_cuts& cuts) {
+void weight_layout::add_norms(const model_settings& m, const holding& held,
+                              const tensor_cuts& cuts) {
   const bool copy = held.place_x() > 0;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     const bool here = held.layers[layer];
@@ -169,10 +186,33 @@ void weight_layout::add_norms(const model_settings&, const holding& held, const 
     at.feed_forward_norm =
         add(here, in_layer(layer, "post_attention_layernorm.weight"), cuts, copy);
     align();
+    const auto add_low = [&](const char* name) {
+      const std::int64_t offset = add(here, in_layer(layer, name), cuts, copy);
+      align();
+      return offset;
+    };
+    if (m.is_latent() && m.q_lora_rank > 0)
+      at.query_norm = add_low("self_attn.q_a_layernorm.weight");
+    if (m.is_latent()) at.key_norm = add_low("self_attn.kv_a_layernorm.weight");
   }
   final_norm = add(held.head, "model.norm.weight", cuts, copy);
   align();
   decayed = total;
+}
+
+void weight_layout::add_low_ranks(const model_settings& m, const holding& held,
+                                  const tensor_cuts& cuts) {
+  const auto add_one = [&](std::size_t layer, const char* name) {
+    const std::int64_t offset =
+        add(held.layers[layer], in_layer(layer, name), cuts, held.place_x() > 0);
+    align();
+    return offset;
+  };
+  for (std::size_t layer = 0; m.is_latent() && layer < layers.size(); ++layer) {
+    if (m.q_lora_rank > 0) layers[layer].query_low = add_one(layer, "self_attn.q_a_proj.weight");
+    layers[layer].key_low = add_one(layer, "self_attn.kv_a_proj_with_mqa.weight");
+  }
+  low_end = total;
 }
 
 void weight_layout::add_routers(const model_settings& m, const holding& held,
@@ -191,24 +231,37 @@ void weight_layout::add_routers(const model_settings& m, const holding& held,
 void weight_layout::add_matrices(const model_settings& m, const holding& held,
                                  const tensor_cuts& cuts) {
   const bool ties = m.tied && held.head;
-  const bool copies_keys = held.place_x() % m.ranks_of_key(held.ranks_x()) > 0;
   embedding = add(held.embedding || ties, "model.embed_tokens.weight", cuts, !held.embedding);
   align();
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    const auto name = [&](const char* of) { return in_layer(layer, of); };
-    const bool here = held.layers[layer];
-    layer_layout& at = layers[layer];
-    at.owns_keys = !m.shares_keys(layer);
-    at.qkv = add(here, name("self_attn.q_proj.weight"), cuts);
-    add(here && at.owns_keys, name("self_attn.k_proj.weight"), cuts, copies_keys);
-    add(here && at.owns_keys, name("self_attn.v_proj.weight"), cuts, copies_keys);
-    align();
-    at.out = add(here, name("self_attn.o_proj.weight"), cuts);
-    align();
+    add_attention(m, held, layer, cuts);
     const bool is_shared = m.has_experts(layer);
-    if (!is_shared || m.shared_experts > 0) add_feed_forward(is_shared, here, layer, cuts);
+    if (!is_shared || m.shared_experts > 0)
+      add_feed_forward(is_shared, held.layers[layer], layer, cuts);
   }
   head = m.tied ? embedding : add(held.head, "lm_head.weight", cuts);
+  align();
+}
+
+void weight_layout::add_attention(const model_settings& m, const holding& held, std::size_t layer,
+                                  const tensor_cuts& cuts) {
+  const bool copies_keys = held.place_x() % m.ranks_of_key(held.ranks_x()) > 0;
+  const auto name = [&](const char* of) { return in_layer(layer, "self_attn.") + of; };
+  const bool here = held.layers[layer];
+  layer_layout& at = layers[layer];
+  at.owns_keys = !m.shares_keys(layer);
+  if (m.is_latent()) {
+    const char* const queries = m.q_lora_rank > 0 ? "q_b_proj.weight" : "q_proj.weight";
+    at.qkv = add(here, name(queries), cuts);
+    align();
+    at.expand = add(here, name("kv_b_proj.weight"), cuts);
+  } else {
+    at.qkv = add(here, name("q_proj.weight"), cuts);
+    add(here && at.owns_keys, name("k_proj.weight"), cuts, copies_keys);
+    add(here && at.owns_keys, name("v_proj.weight"), cuts, copies_keys);
+  }
+  align();
+  at.out = add(here, name("o_proj.weight"), cuts);
   align();
 }
 

@@ -110,15 +110,17 @@ struct holding {
 
 // The widths of a tensor rank's part of a layer, and its symbols.
 struct part_widths {
-  std::int64_t heads, kv_heads, head_dim, inner, shared;  // shared: width of the shared expert
+  std::int64_t heads, kv_heads, head_dim, value_dim;
+  std::int64_t inner, shared;  // shared: width of the shared expert
   std::int64_t vocab_begin, vocab;
   std::int64_t hidden;       // columns of the residual stream
   std::int64_t experts = 0;  // of this rank, in each layer
   std::int64_t expert_inner = 0;
 
-  std::int64_t attended() const { return heads * head_dim; }
+  std::int64_t attended() const { return heads * value_dim; }
+  std::int64_t queries() const { return heads * head_dim; }
   // Queries, keys and values of a token, side by side.
-  std::int64_t qkv() const { return attended() + keys(); }
+  std::int64_t qkv() const { return queries() + keys(); }
   std::int64_t keys() const { return 2 * kv_heads * head_dim; }  // and values
 };
 
@@ -126,6 +128,9 @@ struct layer_layout {
   // Matrices; -1: another rank's. gate_up and down are those of the feed-forward block, in a layer
   // with experts those of the shared one.
   std::int64_t qkv = -1, out = -1, gate_up = -1, down = -1;
+  // Of latent attention, where qkv has queries alone: the matrices of low rank and their norms, and
+  // the one that expands keys and values. key_low ends with the rows of the rotated part of keys.
+  std::int64_t query_low = -1, key_low = -1, query_norm = -1, key_norm = -1, expand = -1;
   std::int64_t attention_norm = -1, feed_forward_norm = -1;
   std::int64_t router = -1, experts_up = -1, experts_down = -1;
   bool owns_keys = true;  // qkv has the rows of keys and values
@@ -146,8 +151,11 @@ struct weight_layout {
   part_widths widths;
   std::vector<layer_layout> layers;  // of the whole model
   std::int64_t embedding = -1, head = -1, final_norm = -1;
-  std::int64_t decayed = 0;      // elements before this are norms, those from here on matrices
-  std::int64_t routers_end = 0;  // elements from `decayed` to here are routers
+  std::int64_t decayed = 0;  // elements before this are norms, those from here on matrices
+  // Elements from `decayed` to here are latent attention's matrices of low rank, which each tensor
+  // rank has whole, as norms; those from here to routers_end are routers.
+  std::int64_t low_end = 0;
+  std::int64_t routers_end = 0;
   std::int64_t experts = 0;  // elements from here on are those of experts; total: there are none
   // A multiple of 16, like every matrix's and norm's offset; 16 that stay 0 where a rank has none.
   std::int64_t total = 0;
@@ -157,6 +165,9 @@ struct weight_layout {
   std::int64_t add(bool held, const std::string& name, const tensor_cuts& cuts,
                    bool repeated = false, const char* part = nullptr);
   void add_norms(const model_settings& m, const holding& held, const tensor_cuts& cuts);
+  void add_low_ranks(const model_settings& m, const holding& held, const tensor_cuts& cuts);
+  void add_attention(const model_settings& m, const holding& held, std::size_t layer,
+                     const tensor_cuts& cuts);
   void add_routers(const model_settings& m, const holding& held, const tensor_cuts& cuts);
   void add_matrices(const model_settings& m, const holding& held, const tensor_cuts& cuts);
   void add_feed_forward(bool is_shared, bool held, std::size_t layer, const tensor_cuts& cuts);

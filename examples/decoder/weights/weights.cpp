@@ -220,11 +220,11 @@ velo::tensor_view weights::embedding_gradient() const {
 }
 
 velo::tensor_view weights::norm_gradients() const {
-  return gradient(0, {layout_.decayed});
+  return gradient(0, {layout_.low_end});
 }
 
 velo::tensor_view weights::router_gradients() const {
-  return gradient(layout_.decayed, {layout_.routers_end - layout_.decayed});
+  return gradient(layout_.low_end, {layout_.routers_end - layout_.low_end});
 }
 
 std::int64_t weights::count() const {

@@ -56,7 +56,7 @@ class weights {
 
   // Those of the ranges `own` that are not repeated.
   std::vector<range> counted(const std::vector<range>& own) const;
-  velo::tensor_view norm_gradients() const;
+  velo::tensor_view norm_gradients() const;  // and of matrices that tensor ranks have whole
   velo::tensor_view router_gradients() const;
   velo::tensor_view embedding_gradient() const;
 

@@ -41,6 +41,10 @@ def config_of(kind, tied):
         return transformers.MixtralConfig(num_local_experts=4, num_experts_per_tok=2, **shape)
     if kind == "glm4_moe":
         return transformers.Glm4MoeConfig(partial_rotary_factor=1.0, head_dim=16, **shape, **glm)
+    if kind.startswith("deepseek_v3"):
+        latent = {"q_lora_rank": 24 if kind == "deepseek_v3" else None, "kv_lora_rank": 20,
+                  "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 14}
+        return transformers.DeepseekV3Config(**{**shape, "num_key_value_heads": 4}, **glm, **latent)
     return transformers.LlamaConfig(**shape)
 
 
@@ -110,7 +114,9 @@ if __name__ == "__main__":
                  (False, torch.bfloat16, "100KB", "llama"),
                  (False, torch.float32, "100KB", "mixtral"),
                  (False, torch.float32, "100KB", "glm4_moe"),
-                 (True, torch.bfloat16, "100KB", "glm4_moe")):
+                 (True, torch.bfloat16, "100KB", "glm4_moe"),
+                 (False, torch.float32, "1GB", "deepseek_v3"),
+                 (True, torch.bfloat16, "100KB", "deepseek_v3 without q_lora_rank")):
         with tempfile.TemporaryDirectory() as scratch:
             print(f"tied, dtype, shards, type {case}: {check_loaded(scratch, *case):.6f} "
                   f"in every layout ({BATCH} windows of {SEQUENCE})")

@@ -1,6 +1,6 @@
-"""The main job's --trace repeated by transformers' Llama, Mixtral and Glm4Moe in double: 20 steps
-of torch's AdamW from the trace's weights on the trace's windows. Models of experts are those of
-examples/pretrain/models, each file a model.
+"""The main job's --trace repeated by transformers' Llama, Mixtral, Glm4Moe and DeepseekV3 in
+double: 20 steps of torch's AdamW from the trace's weights on the trace's windows. Models of experts
+are those of examples/pretrain/models, each file a model.
 
 Losses and gradient norms of all steps must be within 1e-4, the first gradients within 1e-5
 (norm-wise). transformers computes norms, the rotary table and a router's scores in float32 whatever

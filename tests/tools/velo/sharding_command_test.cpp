@@ -285,10 +285,10 @@ TEST_CASE("sharding refuses files that are no config.json by their line or key")
   refused(R"({"model_type": 7})", " model_type: expected one of llama");
   refused(R"({"model_type": ["llama"]})", " model_type: expected one of llama");
   refused(R"({"model_type": "ll\u0000ama"})", "1: ");
-  refused(
-      "{\"model_type\": \"" + std::string(100000, 'x') + "\"}",
-      " model_type: expected one of llama, mistral, qwen2, qwen3, mixtral, "
-      "mixtral_router, glm4_moe, glm4_moe_router, deepseek_v3, llama_cla, got 100000 characters");
+  refused("{\"model_type\": \"" + std::string(100000, 'x') + "\"}",
+          " model_type: expected one of llama, mistral, qwen2, qwen3, mixtral, "
+          "mixtral_router, glm4_moe, glm4_moe_router, deepseek_v3, deepseek_v3_router, llama_cla, "
+          "got 100000 characters");
   std::string shared = good;
   shared.replace(shared.find("llama"), 5, "llama_cla");
   refused(shared, " expected a key cla_share_factor");

@@ -58,10 +58,20 @@ inline stored_model llama_tensors(const decoder::model_settings& m, bool bf16 = 
     const std::string p = "model.layers." + std::to_string(layer) + ".";
     add(p + "input_layernorm", {m.hidden});
     add(p + "post_attention_layernorm", {m.hidden});
-    add(p + "self_attn.q_proj", {m.hidden, m.hidden});
-    add(p + "self_attn.k_proj", {keys, m.hidden});
-    add(p + "self_attn.v_proj", {keys, m.hidden});
-    add(p + "self_attn.o_proj", {m.hidden, m.hidden});
+    add(p + "self_attn.o_proj", {m.hidden, m.heads * m.value_dim()});
+    if (m.is_latent()) {
+      add(p + "self_attn.q_a_proj", {m.q_lora_rank, m.hidden});
+      add(p + "self_attn.q_a_layernorm", {m.q_lora_rank});
+      add(p + "self_attn.q_b_proj", {m.heads * m.head_dim(), m.q_lora_rank});
+      add(p + "self_attn.kv_a_proj_with_mqa", {m.kv_lora_rank + m.qk_rope_head_dim, m.hidden});
+      add(p + "self_attn.kv_a_layernorm", {m.kv_lora_rank});
+      add(p + "self_attn.kv_b_proj",
+          {m.heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank});
+    } else {
+      add(p + "self_attn.q_proj", {m.hidden, m.hidden});
+      add(p + "self_attn.k_proj", {keys, m.hidden});
+      add(p + "self_attn.v_proj", {keys, m.hidden});
+    }
     const auto add_block = [&](const std::string& in, std::int64_t inner) {
       add(p + in + "gate_proj", {inner, m.hidden});
       add(p + in + "up_proj", {inner, m.hidden});
@@ -162,17 +172,25 @@ inline std::string mixtral_config(const decoder::model_settings& m) {
          "  \"use_cache\": true\n}\n";
 }
 
-// What transformers 5 writes of a Glm4Moe.
+// What transformers 5 writes of a Glm4Moe, or of a DeepseekV3.
 inline std::string glm_config(const decoder::model_settings& m) {
   const auto number = [](const char* key, std::int64_t value) {
     return std::string("  \"") + key + "\": " + std::to_string(value) + ",\n";
   };
-  return "{\n  \"architectures\": [\n    \"Glm4MoeForCausalLM\"\n  ],\n"
+  const std::string latent =
+      number("q_lora_rank", m.q_lora_rank) + number("kv_lora_rank", m.kv_lora_rank) +
+      number("qk_nope_head_dim", m.qk_nope_head_dim) + number("qk_head_dim", m.head_dim()) +
+      number("qk_rope_head_dim", m.qk_rope_head_dim) + number("v_head_dim", m.v_head_dim) +
+      "  \"rope_interleave\": true,\n";
+  const std::string architecture = m.is_latent() ? "DeepseekV3ForCausalLM" : "Glm4MoeForCausalLM";
+  return "{\n  \"architectures\": [\n    \"" + architecture +
+         "\"\n  ],\n"
          "  \"attention_bias\": false,\n  \"attention_dropout\": 0.0,\n"
          "  \"dtype\": \"float32\",\n" +
-         number("first_k_dense_replace", m.dense_layers) + number("head_dim", m.head_dim()) +
+         number("first_k_dense_replace", m.dense_layers) + number("head_dim", m.rotated_dim()) +
          "  \"hidden_act\": \"silu\",\n" + number("hidden_size", m.hidden) +
-         number("intermediate_size", m.inner) + "  \"model_type\": \"glm4_moe\",\n" +
+         number("intermediate_size", m.inner) + "  \"model_type\": \"" +
+         (m.is_latent() ? "deepseek_v3\",\n" + latent : "glm4_moe\",\n") +
          number("moe_intermediate_size", m.expert_inner) + number("n_group", m.router_groups) +
          number("n_routed_experts", m.experts) + number("n_shared_experts", m.shared_experts) +
          "  \"norm_topk_prob\": true,\n" + number("num_attention_heads", m.heads) +

@@ -10,6 +10,7 @@
 #include "examples/decoder/random.hpp"
 #include "examples/decoder/ranks/context.hpp"
 #include "tests/examples/decoder/model/glm_settings.hpp"
+#include "tests/examples/decoder/model/latent_settings.hpp"
 
 using namespace decoder;
 
@@ -108,18 +109,23 @@ TEST_CASE("the gradient of every weight is the slope of the loss along it") {
     const char* router;
     double balance;
     bool is_glm = false;
+    int latent = 0;  // 1: with a rank of queries, 2: without
   };
-  for (const auto& [tied, experts, router, balance, is_glm] : {kind{false, 0, "softmax", 0.5},
-                                                               {true, 0, "softmax", 0.5},
-                                                               {false, 4, "softmax", 0.5},
-                                                               {false, 4, "sigmoid", 0},
-                                                               {false, 4, "sigmoid", 0, true}}) {
+  for (const auto& [tied, experts, router, balance, is_glm, latent] :
+       {kind{false, 0, "softmax", 0.5},
+        {true, 0, "softmax", 0.5},
+        {false, 4, "softmax", 0.5},
+        {false, 4, "sigmoid", 0},
+        {false, 4, "sigmoid", 0, true},
+        {false, 0, "softmax", 0.5, false, 1},
+        {false, 4, "sigmoid", 0, true, 2}}) {
     model_settings m = small(tied, "f32");
     m.experts = experts;
     m.balance_loss = balance;
     m.router = router;
     m.router_normalize = balance > 0 || is_glm;
     if (is_glm) set_glms_layers(m);
+    if (latent > 0) set_latent_attention(m, latent == 1);
     bench b(m);
     b.all.fill_biases([](const score_bias&, float* to) { to[1] = 0.3f, to[3] = -0.2f; });
     const weight_layout& layout = b.all.layout();

@@ -7,6 +7,7 @@
 
 #include "examples/decoder/model/experts/step_choices.hpp"
 #include "tests/examples/decoder/model/glm_settings.hpp"
+#include "tests/examples/decoder/model/latent_settings.hpp"
 #include "tests/examples/decoder/parallel/named_layouts.hpp"
 #include "tests/examples/decoder/parallel/saved_model.hpp"
 
@@ -25,6 +26,12 @@ settings small_glm() {
   settings s = small_experts();
   set_glms_layers(s.model);
   s.model.shared_experts = 1;
+  return s;
+}
+
+settings small_deepseek() {
+  settings s = small_glm();
+  set_latent_attention(s.model);
   return s;
 }
 
@@ -148,6 +155,28 @@ TEST_CASE("experts on any ranks have the losses and gradients of one rank") {
 
 TEST_CASE("experts on any ranks beside a shared one, behind a dense layer, train as on one rank") {
   check_layouts(small_glm());
+}
+
+TEST_CASE("experts on any ranks behind latent attention train as on one rank") {
+  check_layouts(small_deepseek());
+}
+
+TEST_CASE("latent attention is that of one rank with each algorithm of context ranks") {
+  settings base = small_model();
+  set_latent_attention(base.model, false);
+  for (const char* documents : {"false", "lines"}) {
+    base.data.documents = documents;
+    const outcome whole = train_for(3, base);
+    for (const char* algorithm :
+         {"ring", "ulysses", "hybrid", "all_gather", "adaptive", "hybrid_adaptive"}) {
+      INFO(algorithm << ", documents " << documents);
+      settings s = base;
+      s.parallel.cp = 4, s.run.ranks = 4, s.parallel.cp_algorithm = algorithm;
+      if (std::string(algorithm).rfind("hybrid", 0) == 0) s.parallel.cp_ulysses = 2;
+      if (std::string(algorithm) == "ring") s.parallel.cp_kv_cache = "full";
+      compare(whole, train_for(3, s));
+    }
+  }
 }
 
 TEST_CASE("choices are recorded alike on any ranks, and replayed in place of a router's") {
@@ -282,7 +311,8 @@ TEST_CASE("only ranks with a busy expert recompute what experts compute") {
 }
 
 TEST_CASE("experts on ranks have the same bits each time, with any threads and recompute") {
-  settings s = GENERATE(false, true) ? small_glm() : small_experts();
+  const int model = GENERATE(0, 1, 2);
+  settings s = model == 0 ? small_experts() : model == 1 ? small_glm() : small_deepseek();
   s.parallel.ep = 2, s.run.ranks = 4;
   if (GENERATE(false, true)) s.parallel.tp = 2, s.parallel.sequence_parallel = true;
   const outcome first = train_for(3, s);
@@ -303,10 +333,10 @@ TEST_CASE("a checkpoint of experts has the same bits under any layout, and train
   const bool is_long = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
   struct kind {
     const char* type;
-    bool is_glm;
+    bool is_deepseek;
   };
-  for (const auto& [type, is_glm] : {kind{"f32", false}, {"bf16", false}, {"bf16", true}}) {
-    settings base = is_glm ? small_glm() : small_experts();
+  for (const auto& [type, is_deepseek] : {kind{"f32", false}, {"bf16", false}, {"bf16", true}}) {
+    settings base = is_deepseek ? small_deepseek() : small_experts();
     base.model.dtype = type;
     base.schedule.steps = 4;
     outcome whole;
@@ -331,7 +361,8 @@ TEST_CASE("a checkpoint of experts has the same bits under any layout, and train
         settings second = base;
         to.set(second);
         if (!trains_the_base(second) || (!is_long && ++turn % 37 != 0)) continue;
-        INFO(type << (is_glm ? ", GLM" : "") << ", from " << from.name << " to " << to.name);
+        INFO(type << (is_deepseek ? ", DeepSeek" : "") << ", from " << from.name << " to "
+                  << to.name);
         second.run.ranks = to.ranks;
         outcome on = made;
         on_trainers(second, [&](decoder::member& rank, decoder::trainer& one) {

@@ -8,6 +8,7 @@
 #include "examples/decoder/pipeline/stage_plan.hpp"
 #include "examples/decoder/weights/layout.hpp"
 #include "tests/examples/decoder/model/glm_settings.hpp"
+#include "tests/examples/decoder/model/latent_settings.hpp"
 #include "tests/examples/decoder/temporary.hpp"
 #include "tests/tools/velo/run.hpp"
 
@@ -82,9 +83,10 @@ TEST_CASE("the parts of ranks with experts are those that velo sharding shows") 
   model_settings m;
   m.hidden = 96, m.heads = 6, m.kv_heads = 3, m.vocab = 261, m.layers = 2;
   m.experts = 8, m.experts_per_token = 3, m.expert_inner = 38;
-  const int kind = GENERATE(0, 1, 2);
-  if (kind > 0) m.dense_layers = 1, m.shared_experts = 1;
-  if (kind > 1) set_glms_layers(m);
+  const int kind = GENERATE(0, 1, 2, 3, 4);
+  if (kind > 2) set_latent_attention(m, kind != 4);
+  if (kind == 1) m.dense_layers = 1, m.shared_experts = 1;
+  if (kind == 2 || kind == 3) set_glms_layers(m);
   const temporary folder;
   const std::string config = config_in(folder, m);
   struct cut {

@@ -111,6 +111,23 @@ TEST_CASE("dense layers and shared experts are products like others") {
   CHECK(matrix_parameters(s.model) == 340 + 2 * 60);
 }
 
+TEST_CASE("latent attention has its own matrices, norms and widths of heads") {
+  settings s = small("f32");
+  s.model.attention = "latent", s.model.kv_heads = 2, s.model.q_lora_rank = 3;
+  s.model.kv_lora_rank = 5, s.model.qk_nope_head_dim = 1, s.model.qk_rope_head_dim = 2;
+  s.model.v_head_dim = 4;
+  auto all = sums(s);
+  // 4x3, 3x6; 4x5, 4x2, 5x10; 8x4; 4x12, 6x4, 4x10.
+  CHECK(all["matmul"].calls == 2 * 9);
+  CHECK(all["matmul"].flops == 2 * 2 * 6 * (30 + 78 + 32 + 72 + 40));
+  CHECK(all["rms_norm"].bytes == 2 * 4 * 6 * 2 * (3 * 4 + 3 + 5));
+  // 2 sequences x 2 heads x 3 x 3 x widths 3 and 4, half of them visible: 63 for both products.
+  CHECK(all["fusion_attention"].flops == 2 * 2 * 126);
+  CHECK(all["fusion_attention"].bytes == 2 * 4 * 6 * (6 + 6 + 8 + 8));
+  CHECK(all["global_norm"].bytes == 4 * (252 + 40 + 12 + 8));
+  CHECK(matrix_parameters(s.model) == 252);
+}
+
 TEST_CASE("bf16 halves activations, and a tied head has no parameters of its own") {
   settings s = small("bf16");
   s.model.tied = true;

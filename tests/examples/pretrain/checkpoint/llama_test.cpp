@@ -4,6 +4,7 @@
 #include "examples/pretrain/arguments.hpp"
 #include "tests/examples/decoder/checkpoint/llama_files.hpp"
 #include "tests/examples/decoder/model/glm_settings.hpp"
+#include "tests/examples/decoder/model/latent_settings.hpp"
 #include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
@@ -310,6 +311,32 @@ TEST_CASE("a Glm4Moe of transformers is read under any layout, and written again
             "shared_experts.down_proj.weight has no place in this model");
   w.refused(R"("n_routed_experts": 4)", R"("n_routed_experts": 6)",
             "mlp.experts.4.down_proj.weight");
+}
+
+TEST_CASE("a DeepseekV3 of transformers is read under any layout, and written again") {
+  decoder::model_settings m = tiny_llama();
+  m.experts = 4, m.expert_inner = 24;
+  set_glms_layers(m);
+  set_latent_attention(m);
+  const given_experts w(m);
+  w.check_written({"--ranks", "1"});
+  w.check_written({"--ranks", "8", "--tp", "2", "--pp", "2", "--ep", "4", "--zero", "true"});
+  ended(0, w.run("whole", {"--ranks", "1"}));
+  w.check_trained({"--ranks", "4", "--ep", "2", "--pp", "2"});
+  w.check_trained({"--tp", "2", "--sequence_parallel", "true", "--cp", "2", "--ep", "2"});
+  CHECK_THAT(get(w / "whole.out/checkpoint/config.json"),
+             Contains("\"DeepseekV3ForCausalLM\"") && Contains("\"q_lora_rank\": 20") &&
+                 Contains("\"kv_lora_rank\": 12") && Contains("\"v_head_dim\": 14"));
+  w.refused(R"("rope_interleave": true)", R"("rope_interleave": false)",
+            "rope_interleave is false");
+  w.refused(R"("head_dim": 6)", R"("head_dim": 8)",
+            "head_dim is 8, but velo's decoder has only qk_rope_head_dim, here 6");
+  w.refused(R"("q_lora_rank": 20)", R"("q_lora_rank": null)",
+            "has no tensor model.layers.0.self_attn.q_proj.weight");
+  w.refused(R"("num_key_value_heads": 4)", R"("num_key_value_heads": 2)",
+            "kv_heads = 2 must be as many as the heads of latent attention, heads = 4");
+  w.refused(R"("v_head_dim": 14)", R"("v_head_dim": 0)", "v_head_dim = 0 must be 1 or more");
+  w.refused(R"("qk_rope_head_dim": 6)", R"("qk_rope_head_dim": 7)", "qk_rope_head_dim, here 7");
 }
 
 TEST_CASE("a damaged model of transformers ends a run before it trains") {

@@ -42,7 +42,8 @@ TEST_CASE("what ranks with experts began others go on with, and one writes with"
 
 TEST_CASE("the models that are here train a step, and their checkpoints have the types they name") {
   const std::map<std::string, std::string> types = {{"mixtral_small", "\"mixtral\""},
-                                                    {"glm4_moe_small", "\"glm4_moe\""}};
+                                                    {"glm4_moe_small", "\"glm4_moe\""},
+                                                    {"deepseek_v3_small", "\"deepseek_v3\""}};
   std::size_t count = 0;
   for (const auto& each : std::filesystem::directory_iterator(PRETRAIN_MODELS)) {
     INFO(each.path());
@@ -143,6 +144,28 @@ TEST_CASE("messages to experts travel on a thread of their own, with the same bi
     CHECK((found.other > 0) == (*kind != 'n'));
     CHECK(w.losses(kind) == w.losses("none"));
   }
+}
+
+TEST_CASE("settings that latent attention does not have are refused by their names") {
+  workplace w;
+  const std::vector<std::string> latent = {
+      "--attention",        "latent", "--kv_heads",         "4", "--kv_lora_rank", "12",
+      "--qk_nope_head_dim", "10",     "--qk_rope_head_dim", "6", "--v_head_dim",   "14"};
+  const auto refused = [&](const std::vector<std::string>& words, const char* why) {
+    CHECK_THAT(ended(1, w.run(latent, words)).text, Contains(why));
+  };
+  refused({"--attention", "sparse"}, "attention = \"sparse\" must be grouped or latent");
+  refused({"--attention", "grouped"}, "is of latent attention, not with attention = \"grouped\"");
+  refused({"--kv_heads", "2"}, "kv_heads = 2 must be as many as the heads of latent attention");
+  for (const char* name : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"})
+    refused({std::string("--") + name, "0"},
+            (name + std::string(" = 0 must be 1 or more with attention = \"latent\"")).c_str());
+  refused({"--qk_rope_head_dim", "7"}, "qk_rope_head_dim = 7 must be even");
+  refused({"--kv_share", "2"}, "kv_share = 2 is of heads with keys of their own");
+  refused({"--tp", "4", "--tp_x", "2"}, "tp_x = 2 cuts the columns of rows");
+  refused({"--pp", "2", "--accumulation", "2", "--pipeline", "seq1f1b", "--sequence_splits", "2"},
+          "pipeline = \"seq1f1b\" keeps keys and values of one width");
+  refused({"--tp", "8"}, "heads = 4");
 }
 
 TEST_CASE("settings of experts that do not go together are refused by their names") {
