@@ -158,6 +158,8 @@ class decoder_layer {
   void feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
                              const velo::tensor_view& branch, layer_activations& kept,
                              bool deferred) const;
+  void shared_backward(const pass& now, const velo::tensor_view& gradient,
+                       layer_activations& kept) const;
   gated_block::buffers gated_of(layer_activations& kept) const;
   void add_to(const pass& now, const velo::tensor_view& sum, const buffer& other) const;
   void add_branch(const pass& now, buffer& gradient, const velo::tensor_view& branch,

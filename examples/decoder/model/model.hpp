@@ -103,6 +103,7 @@ class model {
   buffer end_backward(backward_parts& parts) const;
   // By layer: 1 where it has no messages.
   std::vector<std::int32_t> dense_layers() const;
+  bool has_shared_expert() const { return settings_.shared_experts > 0; }
 
   std::int64_t width() const { return part_.hidden; }  // of this rank's rows between stages
   bool has_layers() const { return depth_ > 0; }

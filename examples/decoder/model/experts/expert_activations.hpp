@@ -32,6 +32,7 @@ struct expert_activations {
   buffer dweights;        // as weights
   buffer branch;          // [rows, hidden]: what the block adds to the residual stream or, in the
                           // backward pass, to its gradient
+  buffer shared_branch;   // the same of the shared expert
   buffer own_branch;      // the part of it that this rank writes, where tensor ranks share rows
   std::int64_t rows = 0;  // at this rank's experts
   // Above this multiple of the mean load a rank recomputes what its experts compute; 0: always.

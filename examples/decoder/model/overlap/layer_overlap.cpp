@@ -26,13 +26,15 @@ struct layer_overlap::under_way {
   }
 };
 
-const velo::sublayers& layer_overlap::plan_of(const layers& forward, const layers& backward) {
+const velo::sublayers& layer_overlap::plan_of(const layers& forward, const layers& backward,
+                                              bool has_shared) {
   const auto key = std::make_pair(forward, backward);
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   velo_sublayers_desc desc = VELO_SUBLAYERS_DESC_INIT;
   desc.forward_layers = static_cast<std::int32_t>(forward.size());
   desc.backward_layers = static_cast<std::int32_t>(backward.size());
+  if (has_shared) desc.flags = VELO_SUBLAYERS_SHARED;
   desc.forward_dense = forward.data();
   desc.backward_dense = backward.data();
   return plans_.emplace(key, velo::sublayers::create(desc)).first->second;
@@ -40,9 +42,11 @@ const velo::sublayers& layer_overlap::plan_of(const layers& forward, const layer
 
 void layer_overlap::run(const velo::stream_ref& compute, const forward_pass& forward,
                         const backward_pass& backward) {
+  const model& any = forward.stage != nullptr ? *forward.stage : *backward.stage;
   const velo::sublayers& plan =
       plan_of(forward.stage == nullptr ? layers() : forward.stage->dense_layers(),
-              backward.stage == nullptr ? layers() : backward.stage->dense_layers());
+              backward.stage == nullptr ? layers() : backward.stage->dense_layers(),
+              any.has_shared_expert());
   under_way passes{forward, backward};
   velo_sublayers_run_desc desc = VELO_SUBLAYERS_RUN_DESC_INIT;
   desc.user = &passes;

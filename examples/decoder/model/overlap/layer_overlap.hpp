@@ -47,7 +47,7 @@ class layer_overlap {
  private:
   struct under_way;
   using layers = std::vector<std::int32_t>;  // 1: without experts
-  const velo::sublayers& plan_of(const layers& forward, const layers& backward);
+  const velo::sublayers& plan_of(const layers& forward, const layers& backward, bool has_shared);
 
   velo::stream messages_;
   bool pairs_;

@@ -18,6 +18,18 @@ settings small_experts() {
 const std::vector<layout>& overlapped_layouts() {
   static const std::vector<layout> all = {
       {"copies", 2, [](settings&) {}},
+      {"a shared expert, dense layers before", 2,
+       [](settings& s) { s.model.shared_experts = 2, s.model.dense_layers = 1; }},
+      {"a shared expert over tp 2 with rows cut, all recomputed", 4,
+       [](settings& s) {
+         s.parallel.tp = 2, s.parallel.sequence_parallel = true;
+         s.model.shared_experts = 1, s.memory.recompute = "full";
+       }},
+      {"pp 2 by dualpipev, a shared expert, a dense layer, capacity", 4,
+       [](settings& s) {
+         s.parallel.pp = 2, s.parallel.pipeline = "dualpipev";
+         s.model.shared_experts = 1, s.model.dense_layers = 1, s.model.capacity_factor = 1.25;
+       }},
       {"copies that share the optimizer, in bf16", 4,
        [](settings& s) { s.run.zero = true, s.model.dtype = "bf16"; }},
       {"tp 2", 2, [](settings& s) { s.parallel.tp = 2, s.parallel.sequence_parallel = true; }},
