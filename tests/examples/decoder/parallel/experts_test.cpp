@@ -60,6 +60,12 @@ const std::vector<layout>& expert_layouts() {
          s.parallel.tp = 3, s.parallel.ep = 2, s.parallel.etp = 3;
          s.parallel.sequence_parallel = true, s.memory.recompute = "full";
        }},
+      {"tp 2 that cut each expert, ep 2, rows dispatched again", 4,
+       [](settings& s) {
+         s.parallel.tp = s.parallel.ep = 2, s.parallel.etp = 0;
+         s.parallel.sequence_parallel = true;
+         s.memory.recompute = "dispatch";
+       }},
       {"tp 2 that cut each expert, ep 2, pp 2 by zbh1, the optimizer shared", 16,
        [](settings& s) {
          s.parallel.tp = s.parallel.ep = s.parallel.pp = 2, s.parallel.etp = 0;
