@@ -1,6 +1,5 @@
 // One rank's tensors and calls of a quantized product that is summed over ranks: floats by a weight
-// of int8 with a scale for each column, or int8 by int8. The product is not sliced, so the one call
-// saves what lies between two calls.
+// of int8 with a scale for each column, or int8 by int8. Its slices are of columns.
 #pragma once
 
 #include <cstring>

@@ -28,9 +28,12 @@ std::int8_t rounded(float x) {
   return static_cast<std::int8_t>(std::nearbyint(std::clamp(x, -128.0f, 127.0f)));
 }
 
+std::int64_t weight_ld(const integer_matmul& p) {
+  return p.ld != 0 ? p.ld : p.transposed ? p.k : p.n;
+}
 std::int8_t weight_at(const integer_matmul& p, std::int64_t k, std::int64_t n) {
   if (p.packed != nullptr) return p.packed->at(k, n);
-  return p.w[p.transposed ? n * p.k + k : k * p.n + n];
+  return p.w[(p.transposed ? n : k) * weight_ld(p) + (p.transposed ? k : n)];
 }
 
 // A row in plain loops. Sums and what scales them are exact, or rounded as the kernels round.
@@ -101,7 +104,7 @@ const std::uint32_t* integer_loops::panel_at(std::int64_t column, int columns, s
     std::copy_n(p_.packed->start(q), integer_columns, start);
     return p_.packed->panel(q);
   }
-  const std::int64_t ld = p_.transposed ? p_.k : p_.n;
+  const std::int64_t ld = weight_ld(p_);
   kernels_.take_panel({p_.w + (p_.transposed ? column * ld : column), ld, p_.transposed, p_.k,
                        padded_, columns, mine, start});
   return mine;

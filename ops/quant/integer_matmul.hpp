@@ -29,6 +29,7 @@ struct integer_matmul {
   bool to_int8;              // y is int8, otherwise:
   element_type y_type;
   const packed_integers* packed = nullptr;  // or, in place of w, a form that serves the kernels
+  std::int64_t ld = 0;                      // elements between rows of a plain w; 0: n or k
 };
 
 void multiply(const integer_matmul& p, const integer_product_kernels& kernels, core::execution& on);

@@ -95,6 +95,18 @@ weight_matrix matrix_of(const weight_fields& f, const weight_sizes& s, std::int6
   return m;
 }
 
+weight_matrix columns_of(const weight_matrix& all, std::int64_t first, std::int64_t count) {
+  weight_matrix some = all;
+  const auto skip = [&](const void*& scales) {
+    if (scales != nullptr)
+      scales = static_cast<const char*>(scales) + first * element_bytes(all.scales.type);
+  };
+  some.data = all.transposed ? all.byte_of(first, 0) : all.byte_of(0, first);
+  some.n = count;
+  skip(some.scales.scale), skip(some.scales.offset);
+  return some;
+}
+
 weight_matrix matrix_at(const std::uint8_t* integers, const weight_fields& f, const weight_sizes& s,
                         std::int64_t expert) {
   weight_matrix m;
@@ -102,7 +114,7 @@ weight_matrix matrix_at(const std::uint8_t* integers, const weight_fields& f, co
   m.int4 = s.int4;
   m.transposed = false;
   m.in_panels = true;
-  m.k = s.k, m.n = s.n;
+  m.k = s.k, m.n = m.ld = s.n;
   const std::int64_t first = bytes_of(f.scale->dtype, expert * s.groups * s.n);
   m.scales.scale = data<const char>(f.scale) + first;
   m.scales.offset = f.offset == nullptr ? nullptr : data<const char>(f.offset) + first;

@@ -19,11 +19,14 @@ struct weight_matrix {
   bool transposed;  // stored [n][k]
   bool in_panels;   // of a pack: stored [n / pack_columns][k][pack_columns]
   std::int64_t k, n;
+  std::int64_t ld;  // stored [k][ld], of which these are n columns
   weight_scales scales;
 
   std::int64_t bytes_of(std::int64_t elements) const { return int4 ? elements / 2 : elements; }
   // Between stored rows.
-  std::int64_t row_bytes() const { return bytes_of(in_panels ? pack_columns : transposed ? k : n); }
+  std::int64_t row_bytes() const {
+    return bytes_of(in_panels ? pack_columns : transposed ? k : ld);
+  }
   std::int64_t bytes() const { return bytes_of(k * n); }
   // The byte of an element of a stored row.
   const std::uint8_t* byte_of(std::int64_t row, std::int64_t element) const {
@@ -61,6 +64,8 @@ void require_scales(const weight_fields& fields, velo_dtype x, weight_sizes& siz
 // The matrix of an expert.
 weight_matrix matrix_of(const weight_fields& fields, const weight_sizes& sizes,
                         std::int64_t expert);
+// Some columns of a matrix, from a multiple of pack_columns on.
+weight_matrix columns_of(const weight_matrix& all, std::int64_t first, std::int64_t count);
 // The matrix of an expert whose integers are a pack's.
 weight_matrix matrix_at(const std::uint8_t* integers, const weight_fields& fields,
                         const weight_sizes& sizes, std::int64_t expert);

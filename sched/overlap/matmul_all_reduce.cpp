@@ -2,12 +2,13 @@
 // dtype, and a bias added to the rounded sum.
 //
 // In the sliced way each rank multiplies a slice into its slot, which peers read, and sums its part
-// of the previous slice; rows get the bias when their sums have arrived. A quantized product is not
-// sliced (quantized_product.hpp); the bias of int8 by int8 is in its sums of integers.
+// of the previous slice; rows get the bias when their sums have arrived. Slices of a quantized
+// product are of columns (column_slices.hpp); the bias of int8 by int8 is in its sums of integers.
 #include <algorithm>
 
 #include "ops/operator/output_shapes.hpp"
 #include "ops/operator/widened.hpp"
+#include "sched/overlap/column_slices.hpp"
 #include "sched/overlap/quantized_product.hpp"
 #include "sched/overlap/slices.hpp"
 #include "sched/overlap/weight_source.hpp"
@@ -129,6 +130,24 @@ void multiply_own(const args& a, const problem& p, overlap_kernel::way how, core
   });
 }
 
+column_cut column_cut_of(const problem& p) {
+  return {p, p.in.size(), p.in.group->relay_slot_bytes()};
+}
+
+// A quantized product in slices of columns, and its sum, without a bias that is added to sums.
+void sum_quantized_slices(const args& a, const problem& p, comm::operation& what,
+                          comm::transport& link, core::arena& scratch, core::execution& on) {
+  const column_cut in = column_cut_of(p);
+  what.terms.counts = in.signature();
+  const auto relay = link.begin_relay(what, on);
+  const quantized_product product(operands_of(a), p.quantized, p, nullptr, scratch);
+  all_reduce_in_columns(
+      {p, what, *relay, on, p.in.group->rank(), p.in.size(), in,
+       [&](const auto& of, void* to, core::execution& turn) {
+         product.multiply({of.first, of.count}, to, overlap_kernel::way::sliced, turn);
+       }});
+}
+
 void run(const args& a, const problem& inferred, const overlap_kernel& kernel,
          core::execution& on) {
   problem p = inferred;
@@ -142,7 +161,10 @@ void run(const args& a, const problem& inferred, const overlap_kernel& kernel,
     weight.set(p.product);
     const float* bias = bias_of_sums(a, p, scratch);
     const auto add = [&](const row_range& rows) { add_to_rows(bias, rows, p, kernel.how, on); };
-    if (kernel.how == overlap_kernel::way::sliced) {
+    if (kernel.how == overlap_kernel::way::sliced && p.is_quantized()) {
+      sum_quantized_slices(a, p, what, link, scratch, on);
+      add({0, p.product.m});
+    } else if (kernel.how == overlap_kernel::way::sliced) {
       const cut in = cut_of(p);
       what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
       const auto relay = link.begin_relay(what, on);
@@ -160,9 +182,9 @@ void run(const args& a, const problem& inferred, const overlap_kernel& kernel,
 
 const char* reject(const args&, const problem& p, const ops::kernel_entry& kernel) {
   if (!is_sliced(kernel)) return nullptr;
-  if (p.is_quantized()) return quantized_is_whole;
-  const char* why = why_not_sliced(p.in, p);
-  return why != nullptr || cut_of(p).pays() ? why : too_small;
+  if (const char* why = why_not_sliced(p.in, p)) return why;
+  if (p.is_quantized() && !asks_for_slices(p)) return columns_not_asked_for;
+  return (p.is_quantized() ? column_cut_of(p).pays() : cut_of(p).pays()) ? nullptr : too_small;
 }
 
 void enter(const args&, problem& p, core::stream& on, const ops::enqueue& put) {

@@ -5,8 +5,9 @@
 // norm in their places; it is that of dropout_add_rms_norm. In the sliced way rows take it as soon
 // as their sums have arrived, while later slices are multiplied; apart, the sums would be read
 // again from memory, and z, too. Biases belong to the ranks' products: sliced products, which are
-// rounded in registers, get their sum afterwards, and it travels in pieces ahead of the slices. A
-// quantized product is not sliced (quantized_product.hpp).
+// rounded in registers, get their sum afterwards, and it travels in pieces ahead of the slices.
+// Slices of a quantized product are of columns (column_slices.hpp): they have their biases, and the
+// pass over rows follows them.
 #include <algorithm>
 #include <cstring>
 
@@ -14,6 +15,7 @@
 #include "ops/norm/dropout_add_norm.hpp"
 #include "ops/norm/norm_rows.hpp"
 #include "ops/operator/kernels_at.hpp"
+#include "sched/overlap/column_slices.hpp"
 #include "sched/overlap/quantized_product.hpp"
 #include "sched/overlap/slices.hpp"
 #include "sched/overlap/weight_source.hpp"
@@ -177,6 +179,10 @@ cut cut_of(const problem& p) {
       p.in.group->relay_slot_bytes());
 }
 
+column_cut column_cut_of(const problem& p) {
+  return {p, p.in.size(), p.in.group->relay_slot_bytes()};
+}
+
 // A running call.
 struct running {
   const args& a;
@@ -204,7 +210,23 @@ struct running {
     const row_pass pass(a, p, how, scratch, on.isa);
     in_turn(on, [&](core::execution& turn) { pass.run({0, p.rows()}, turn); });
   }
+  void in_columns(comm::transport& link, core::arena& scratch) const {
+    comm::operation what = reduction();
+    const column_cut in = column_cut_of(p);
+    what.terms.require_same(in.signature());
+    {
+      const auto relay = link.begin_relay(what, on);
+      const quantized_product own(operands_of(a), p.quantized, p, bias(scratch), scratch);
+      all_reduce_in_columns({p, what, *relay, on, p.in.group->rank(), p.in.size(), in,
+                             [&](const auto& of, void* to, core::execution& turn) {
+                               own.multiply({of.first, of.count}, to, how, turn);
+                             }});
+    }
+    const row_pass pass(a, p, how, scratch, on.isa);
+    in_turn(on, [&](core::execution& turn) { pass.run({0, p.rows()}, turn); });
+  }
   void in_slices(comm::transport& link, core::arena& scratch) const {
+    if (p.is_quantized()) return in_columns(link, scratch);
     comm::operation what = reduction();
     const ops::gemm_problem all = product();
     const cut in = cut_of(p);
@@ -248,15 +270,19 @@ struct running {
   void* sums_of(const row_range& rows) const {
     return ops::data<char>(a.norm_out) + rows.begin * p.columns() * (p.dtype.bits / 8);
   }
+  // The bias that is added before this rank's product is rounded.
+  const float* bias(core::arena& scratch) const {
+    const bool adds = a.bias != nullptr && p.quantized.how != quantization::integers;
+    return adds ? ops::widened(*a.bias, scratch) : nullptr;
+  }
   // Writes the product of this rank with its bias, within a scope of scratch.
   void multiply_own(void* to, core::execution& turn) const {
-    const bool adds = a.bias != nullptr && p.quantized.how != quantization::integers;
-    const float* bias = adds ? ops::widened(*a.bias, turn) : nullptr;
+    const float* const added = bias(turn.scratch);
     if (p.is_quantized())
-      return multiply_quantized(operands_of(a), p.quantized, p, bias, to, how, turn);
+      return multiply_quantized(operands_of(a), p.quantized, p, added, to, how, turn);
     ops::gemm_problem one = product();
     one.c = to;
-    one.epilogue.bias = bias;
+    one.epilogue.bias = added;
     multiply(one, how, turn);
   }
 };
@@ -272,8 +298,9 @@ void run(const args& a, const problem& p, const overlap_kernel& kernel, core::ex
 
 const char* reject(const args&, const problem& p, const ops::kernel_entry& kernel) {
   if (!is_sliced(kernel)) return nullptr;
-  if (p.is_quantized()) return quantized_is_whole;
   if (const char* why = why_not_sliced(p.in, p)) return why;
+  if (p.is_quantized() && !asks_for_slices(p)) return columns_not_asked_for;
+  if (p.is_quantized()) return column_cut_of(p).pays() ? nullptr : too_small;
   // Measured on two cores with AMX, slices took 1.1 to 1.3 of the time.
   const bool by_tiles = p.dtype == core::bf16 && p.in.group->owner().isa() >= core::isa::amx;
   if (by_tiles && !asks_for_slices(p)) return "AMX multiplies bfloat16 faster whole than in slices";

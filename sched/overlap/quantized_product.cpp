@@ -8,7 +8,6 @@
 #include "ops/matmul/quantized_operand.hpp"
 #include "ops/operator/kernels_at.hpp"
 #include "ops/operator/output_shapes.hpp"
-#include "ops/quant/integer_matmul.hpp"
 #include "ops/quant/packed_scales.hpp"
 #include "ops/quant/weight_product.hpp"
 
@@ -77,28 +76,23 @@ ops::weight_sizes require_weight(const quantized_operands& by, overlap_problem& 
 }
 
 // A tensor's elements, one for each column, in scratch where the tensor has only one.
-const void* for_columns(const velo_tensor* t, const ops::weight_sizes& sizes,
-                        core::execution& turn) {
+const void* for_columns(const velo_tensor* t, std::int64_t n, core::arena& scratch) {
   if (t == nullptr) return nullptr;
   const char* const given = ops::data<const char>(t);
-  if (t->ndim != 1 || t->shape[0] == sizes.n) return given;
+  if (t->ndim != 1 || t->shape[0] == n) return given;
   const std::size_t bytes = t->dtype.bits / 8u;
-  auto* all = turn.scratch.take<char>(static_cast<std::size_t>(sizes.n) * bytes);
-  for (std::int64_t j = 0; j < sizes.n; ++j)
+  auto* all = scratch.take<char>(static_cast<std::size_t>(n) * bytes);
+  for (std::int64_t j = 0; j < n; ++j)
     std::memcpy(all + static_cast<std::size_t>(j) * bytes, given, bytes);
   return all;
 }
 
-void multiply_by_weight(const quantized_operands& by, const ops::weight_sizes& sizes,
-                        const overlap_problem& all, const float* bias, void* to, core::isa isa,
-                        core::execution& turn) {
+ops::weight_matrix matrix_of(const quantized_operands& by, const ops::weight_sizes& sizes,
+                             core::arena& scratch) {
   ops::weight_matrix weight = ops::matrix_of(weight_of(by), sizes, 0);
-  weight.scales.scale = for_columns(by.scale, sizes, turn);
-  weight.scales.offset = for_columns(by.offset, sizes, turn);
-  const ops::element_type type = all.product.type;
-  ops::multiply({weight, false, all.product.m, ops::data<const char>(by.x), type, bias, to, type},
-                ops::kernels_at<ops::weight_quant_kernels>(ops::weight_quant_kernel_list, isa),
-                turn);
+  weight.scales.scale = for_columns(by.scale, sizes.n, scratch);
+  weight.scales.offset = for_columns(by.offset, sizes.n, scratch);
+  return weight;
 }
 
 // ---- int8 by int8 ----
@@ -140,30 +134,28 @@ void require_integers(const quantized_operands& by, velo_dtype output, overlap_p
     ops::require_shape(*by.per_token_scale, "per_token_scale", 1, &all.product.m);
 }
 
-const float* dequant_scales(const velo_tensor& scale, std::int64_t n, core::execution& turn) {
-  const float* const given = ops::scales_of(scale, turn);
+const float* dequant_scales(const velo_tensor& scale, std::int64_t n, core::arena& scratch) {
+  const float* const given = ops::scales_of(scale, scratch);
   if (ops::numel(scale) == n) return given;
-  auto* all = turn.scratch.take<float>(core::at(n));
+  auto* all = scratch.take<float>(core::at(n));
   std::fill_n(all, n, *given);
   return all;
 }
 
-void multiply_integers(const quantized_operands& by, const overlap_problem& all, void* to,
-                       core::isa isa, core::execution& turn) {
-  const ops::gemm_problem& of = all.product;
-  ops::integer_matmul one;
+ops::integer_matmul integers_of(const quantized_operands& by, const ops::gemm_problem& of,
+                                core::arena& scratch) {
+  ops::integer_matmul one{};
   one.m = of.m, one.n = of.n, one.k = of.k;
   one.x = ops::data<const std::int8_t>(by.x);
   one.w = ops::data<const std::int8_t>(by.weight);
   one.transposed = by.transposed;
+  one.ld = by.transposed ? of.k : of.n;
   one.bias = ops::data<const std::int32_t>(by.bias);
-  one.scale = dequant_scales(*by.dequant_scale, of.n, turn);
+  one.scale = dequant_scales(*by.dequant_scale, of.n, scratch);
   one.row_scale = ops::data<const float>(by.per_token_scale);
   one.function = -1;
-  one.y = to, one.to_int8 = false, one.y_type = of.c_type;
-  ops::multiply(
-      one, ops::kernels_at<ops::integer_product_kernels>(ops::integer_product_kernel_list, isa),
-      turn);
+  one.to_int8 = false, one.y_type = of.c_type;
+  return one;
 }
 
 }  // namespace
@@ -179,14 +171,42 @@ quantized_sizes require_quantized(const quantized_operands& by, velo_dtype outpu
   return {quantization::none, {}};
 }
 
+quantized_product::quantized_product(const quantized_operands& by, const quantized_sizes& sizes,
+                                     const overlap_problem& all, const float* bias,
+                                     core::arena& scratch)
+    : how_(sizes.how), of_(all.product), bias_(bias), x_(ops::data<const void>(by.x)) {
+  if (how_ == quantization::weight)
+    weight_ = matrix_of(by, sizes.weight, scratch);
+  else
+    integers_ = integers_of(by, of_, scratch);
+}
+
+void quantized_product::multiply(const column_range& columns, void* to, overlap_kernel::way how,
+                                 core::execution& turn) const {
+  if (of_.m == 0 || columns.count == 0) return;
+  const core::isa isa = how == overlap_kernel::way::reference ? core::isa::scalar : turn.isa;
+  if (how_ == quantization::weight) {
+    const float* const bias = bias_ == nullptr ? nullptr : bias_ + columns.first;
+    return ops::multiply(
+        {ops::columns_of(weight_, columns.first, columns.count), false, of_.m, x_, of_.type, bias,
+         to, of_.type},
+        ops::kernels_at<ops::weight_quant_kernels>(ops::weight_quant_kernel_list, isa), turn);
+  }
+  ops::integer_matmul some = integers_;
+  some.n = columns.count;
+  some.w += columns.first * (some.transposed ? some.ld : 1);
+  some.scale += columns.first;
+  if (some.bias != nullptr) some.bias += columns.first;
+  some.y = to;
+  ops::multiply(
+      some, ops::kernels_at<ops::integer_product_kernels>(ops::integer_product_kernel_list, isa),
+      turn);
+}
+
 void multiply_quantized(const quantized_operands& by, const quantized_sizes& sizes,
                         const overlap_problem& all, const float* bias, void* to,
                         overlap_kernel::way how, core::execution& turn) {
-  if (all.product.m == 0 || all.product.n == 0) return;
-  const core::isa isa = how == overlap_kernel::way::reference ? core::isa::scalar : turn.isa;
-  if (sizes.how == quantization::weight)
-    return multiply_by_weight(by, sizes.weight, all, bias, to, isa, turn);
-  multiply_integers(by, all, to, isa, turn);
+  quantized_product(by, sizes, all, bias, turn.scratch).multiply({0, all.product.n}, to, how, turn);
 }
 
 void count_product(const quantized_operands& by, quantization how, const overlap_problem& all,

@@ -9,6 +9,7 @@
 
 #include "core/index.hpp"
 #include "core/round_up.hpp"
+#include "sched/overlap/slot_rounds.hpp"
 
 namespace velo::sched {
 namespace {
@@ -229,24 +230,6 @@ void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum, G&& then) {
   }
 }
 
-// The same where peers cannot write this rank's y. Piece i carries the blocks of slice i and the
-// sums of slice i - 1, so round i reads the blocks of slice i - 1 and the sums of slice i - 2, both
-// from piece i - 1. The sums are fetched after the post, so that no peer waits for this copy.
-void sum_through_slots(const slicing& s, summed_slices& slices) {
-  const std::int64_t count = s.in.count();
-  for (std::int64_t i = 0; i <= count + 1; ++i) {
-    if (i <= count) s.link.wait_slot();
-    if (i < count) slices.multiply_for_peers(i);
-    if (i > count && s.meanwhile) s.meanwhile();
-    if (i > 0) s.link.wait_piece();
-    if (i > 0 && i <= count) slices.multiply_own_and_post(i - 1);
-    if (i <= count) s.link.post();
-    if (i > 1) slices.fetch(i - 2);
-    if (i > 0) s.link.release();
-    if (i > 1) slices.hand_on(i - 2);
-  }
-}
-
 // The rows of all ranks in slices, each multiplied in place. The copies of a slice for peers and of
 // rows to keep overlap with products.
 class gathered_slices {
@@ -388,7 +371,9 @@ void all_reduce_in_slices(const slicing& s) {
         s, slices, [&](std::int64_t number) { slices.multiply_own_and_copy_out(number); },
         [&](std::int64_t number) { slices.hand_on(number); });
   } else {
-    sum_through_slots(s, slices);
+    sum_through_slots(s.link, s.in.count(), slices, [&] {
+      if (s.meanwhile) s.meanwhile();
+    });
   }
   s.link.wait_readers();
   s.link.finish();
