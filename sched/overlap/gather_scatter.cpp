@@ -7,6 +7,8 @@
 // the group that is served. The sliced way (slices.hpp) multiplies rows in place or from slots, and
 // sums the blocks that peers posted. The bits equal those of the separate calls. A bias is added to
 // rounded sums; without a group to sum over, to the sums of the product before they are rounded.
+// Rows beside the sum (args.beside) are gathered over the group of the sum: in slices each piece
+// carries rows of them with the blocks of the same rows; otherwise before the sum.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -29,9 +31,10 @@ struct problem : overlap_problem {
   std::int64_t lines;                           // matrix rows of each row of the first dimension
   std::int64_t x_count, y_rows, y_count;        // of this rank: elements, matrix rows
   std::uint64_t gather_hash, scatter_hash;      // of the lists; 0: equal parts
+  bool carries;                                 // rows beside the sum
   const velo_ints *gather_rows, *scatter_rows;  // of the running call, or nullptr
-  const void* x;
-  void *gathered, *y;  // of the running call
+  const void *x, *beside;
+  void *gathered, *y, *all_beside;  // of the running call
   const velo_tensor *weight, *bias;
   velo_pack packed;
 };
@@ -45,13 +48,17 @@ struct fields {
   std::int64_t slices;
   velo_pack packed;
   const velo_ints *gather_rows, *scatter_rows;
+  const velo_tensor* beside = nullptr;
+  const velo_tensor* const* all_beside = nullptr;  // nullptr if the operator has no such field
 };
 template <class Args>
 fields fields_of(const Args& a, const velo_tensor* const* gathered, const velo_ints* gather_rows,
                  const velo_ints* scatter_rows) {
-  return {
-      a.x,      a.weight,    a.bias,      &a.y, gathered, a.transpose_weight != 0, a.parallel_num,
-      a.packed, gather_rows, scatter_rows};
+  fields f;
+  f.x = a.x, f.weight = a.weight, f.bias = a.bias, f.y = &a.y, f.gathered = gathered;
+  f.transpose_weight = a.transpose_weight != 0, f.slices = a.parallel_num, f.packed = a.packed;
+  f.gather_rows = gather_rows, f.scatter_rows = scatter_rows;
+  return f;
 }
 fields fields_of(const velo_all_gather_matmul_args& a) {
   return fields_of(a, &a.gathered, a.rows, nullptr);
@@ -60,7 +67,9 @@ fields fields_of(const velo_matmul_reduce_scatter_args& a) {
   return fields_of(a, nullptr, nullptr, a.rows);
 }
 fields fields_of(const velo_all_gather_matmul_reduce_scatter_args& a) {
-  return fields_of(a, &a.gathered, a.gather_rows, a.scatter_rows);
+  fields f = fields_of(a, &a.gathered, a.gather_rows, a.scatter_rows);
+  f.beside = a.beside, f.all_beside = &a.beside_gathered;
+  return f;
 }
 
 // The names of the lists.
@@ -124,6 +133,19 @@ void set_lists(const fields& f, problem& p) {
   p.gather_rows = f.gather_rows, p.scatter_rows = f.scatter_rows;
 }
 
+// Checks the rows beside the sum, which have the shape of y. all: that of all ranks' rows of y.
+void set_beside(const fields& f, problem& p, std::int64_t (&all)[ops::max_rank],
+                std::int64_t own_rows, ops::output_shapes& outputs) {
+  constexpr std::int64_t none = 0;
+  if (f.all_beside == nullptr) return;
+  if (f.beside == nullptr) return outputs.set(*f.all_beside, p.dtype, 1, &none);
+  ops::require_dtype(*f.beside, "beside", p.dtype);
+  outputs.set(*f.all_beside, p.dtype, f.x->ndim, all);
+  all[0] = own_rows;
+  ops::require_shape(*f.beside, "beside", f.x->ndim, all);
+  p.carries = *f.all_beside != nullptr;
+}
+
 std::uint64_t hash_of_list(const velo_ints* list) {
   return list == nullptr ? 0 : hash_of(*list);
 }
@@ -146,11 +168,13 @@ void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
   for (int i = 1; i < last; ++i) p.lines *= shape[i];
   p.product.m = shape[0] * p.lines;
   choose_slices(p, p.scattering.group != nullptr ? p.scattering : p.gathering);
-  shape[0] = rows_scattered(f, p.scattering, scatter_list<Args>, shape[0]);
+  const std::int64_t own_rows = rows_scattered(f, p.scattering, scatter_list<Args>, shape[0]);
   shape[last] = p.product.n;
+  set_beside(f, p, shape, own_rows, outputs);
+  shape[0] = own_rows;
   outputs.set(*f.y, p.dtype, f.x->ndim, shape);
   p.x_count = ops::numel(*f.x);
-  p.y_rows = shape[0] * p.lines, p.y_count = p.y_rows * p.product.n;
+  p.y_rows = own_rows * p.lines, p.y_count = p.y_rows * p.product.n;
   p.gather_hash = hash_of_list(f.gather_rows), p.scatter_hash = hash_of_list(f.scatter_rows);
 }
 
@@ -168,7 +192,8 @@ comm::operation gather_of(const problem& p) {
 comm::operation scatter_of(const problem& p) {
   comm::operation what =
       operation_of(p, comm::collective::reduce_scatter, p.product.m * p.product.n, p.function);
-  if (p.scatter_hash != 0) what.terms.require_same(p.scatter_hash);
+  if (p.scatter_hash != 0 || p.carries)
+    what.terms.require_same(comm::mixed(p.scatter_hash * 2 + p.carries));
   what.out_count = p.y_count;
   what.set_count(p.y_count);
   return what;
@@ -219,16 +244,33 @@ void add_bias_to_sums(const problem& p, overlap_kernel::way how, core::execution
   });
 }
 
-// scatter_cut: how the rows that each rank receives are cut, with a block for each peer.
-// gather_cut: how posted rows are cut.
+// scatter_cut: how the rows that each rank receives are cut, with a block for each peer, and one
+// of the rows beside the sum. gather_cut: how posted rows are cut.
 cut scatter_cut(const problem& p) {
-  const int ranks = p.scattering.size();
-  return cut({scattered_parts(p).most(), p.product.n, p.dtype.bits / 8, ranks - 1, false, p.slices},
+  const int blocks = p.scattering.size() - (p.carries ? 0 : 1);
+  return cut({scattered_parts(p).most(), p.product.n, p.dtype.bits / 8, blocks, false, p.slices},
              p.scattering.group->relay_slot_bytes());
 }
 cut gather_cut(const problem& p) {
   return cut({gathered_parts(p).most(), p.product.k, p.dtype.bits / 8, 1, true, p.slices},
              p.gathering.group->relay_slot_bytes());
+}
+
+// Gathers the rows beside the sum before it.
+void gather_beside(const problem& p, comm::transport& link, core::execution& on) {
+  if (!p.carries) return;
+  comm::operation what =
+      operation_of(p, comm::collective::all_gather, p.product.m * p.product.n, p.function);
+  what.terms.require_same(comm::mixed(p.scatter_hash * 2 + 1));
+  what.set_count(p.y_count);
+  what.in = p.beside, what.out = p.all_beside;
+  what.out_blocks = listed_blocks(scattered_parts(p), p.product.n);
+  link.run(what, on);
+}
+
+void copy_beside_alone(const problem& p) {
+  const std::int64_t bytes = p.y_count * (p.dtype.bits / 8);
+  if (p.carries && bytes > 0) std::memcpy(p.all_beside, p.beside, static_cast<std::size_t>(bytes));
 }
 
 // Computes y from gathered rows.
@@ -243,6 +285,7 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
         weight.set(p.product);
         if (how == overlap_kernel::way::sliced) {
           const cut in = scatter_cut(p);
+          what.in = p.beside;
           mark(what, in.signature(sliced_product::panel(p.product, on.isa)));
           const auto relay = link.begin_relay(what, on);
           p.product.c = p.y;
@@ -250,8 +293,10 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
           slicing s{p.product,           what, *relay, on, scratch, p.scattering.group->rank(),
                     p.scattering.size(), in,   parts};
           if (p.bias != nullptr) s.bias = ops::widened(*p.bias, scratch);
+          if (p.carries) s.carried = static_cast<char*>(p.all_beside);
           return reduce_scatter_in_slices(s, rows);
         }
+        gather_beside(p, link, on);
         p.product.c = buffer_for(p.product.m * p.product.n, nullptr, p, scratch);
         multiply_all(p, how, on);
         what.in = p.product.c;
@@ -357,6 +402,9 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
   p.bias = f.bias;
   set_lists(f, p);
   p.gathered = f.gathered == nullptr ? nullptr : ops::data<void>(*f.gathered);
+  if (p.carries) p.beside = ops::data<const void>(f.beside);
+  if (p.carries) p.all_beside = ops::data<void>(*f.all_beside);
+  copy_beside_alone(p);
   if (p.gathering.group != nullptr) return gather_and_continue(p, kernel.how, on);
   if (p.gathered != nullptr && p.x_count > 0)
     std::memcpy(p.gathered, p.x, static_cast<std::size_t>(p.x_count * (p.dtype.bits / 8)));

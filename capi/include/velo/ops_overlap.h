@@ -118,8 +118,8 @@ typedef struct velo_matmul_all_reduce_args {
  * A weight with scale is quantized and stands for (weight + offset) * scale, as in
  * weight_quant_matmul. Where dequant_scale is given, x and weight are int8, and a rank's product is
  * (x @ op(weight) + bias) * dequant_scale * per_token_scale, with exact sums in int32, as in
- * quant_grouped_matmul; its bias counts once for each rank that gives one. Neither is sliced, nor
- * has a pack. All ranks give the same output_dtype.
+ * quant_grouped_matmul; its bias counts once for each rank that gives one. Both have slices of
+ * columns, and no pack. All ranks give the same output_dtype.
  * Its gradient needs no communication: matmul of dy and weight with the other transpose_weight,
  * matmul_add_fp32 for the weight. With transpose_weight it is the gradient to x of a layer whose
  * weight is cut along its outputs (column parallel).
@@ -236,46 +236,59 @@ VELO_API velo_status velo_all_gather_matmul(velo_stream stream,
 /* ---- all_gather_matmul_reduce_scatter -------------------------------------------------------- */
 
 typedef struct velo_all_gather_matmul_reduce_scatter_args {
-  uint32_t struct_size;          /* sizeof(velo_all_gather_matmul_reduce_scatter_args) */
-  uint32_t reserved;             /* 0 */
-  velo_group gather_group;       /* in, or NULL: the ranks whose x is gathered, of the stream's
-                                  * context; NULL: this one alone */
-  velo_group scatter_group;      /* in, or NULL: the ranks whose products are summed and divided,
-                                  * another group; NULL: this one alone */
-  const velo_tensor* x;          /* in; float32 | bfloat16 | float16: [s, .., k] */
-  const velo_tensor* weight;     /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
-                                  * transpose_weight; dtype of x */
-  const velo_tensor* y;          /* out: [S / summing ranks, .., n], or this rank's of
-                                  * scatter_rows, dtype of x; S = gathering ranks * s, or the sum
-                                  * of gather_rows */
-  const velo_tensor* gathered;   /* out, or NULL: x of all ranks, in their order along the first
-                                  * dimension: what the gradient to weight needs */
-  int64_t transpose_weight;      /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-  int64_t parallel_num;          /* default 0, in [0, 1024]: slices of rows: 0 by overlap.slices
-                                  * or chosen, 1 none, else at least so many, where there are as
-                                  * many rows; the same on all ranks; MindSpeed's
-                                  * coc-parallel-num */
-  const velo_tensor* bias;       /* in, or NULL; float32 | bfloat16 | float16: [n] or [1, n],
-                                  * float32 or the dtype of x; added to the rounded sum, once, so
-                                  * ranks of scatter_group give the same; NULL = 0 */
-  velo_pack packed;              /* in, or NULL: a pack of op(weight), [k, n], beside weight;
-                                  * NULL: each call packs anew */
-  const velo_ints* gather_rows;  /* in, or NULL: [gathering ranks]: s of each rank, the same list
-                                  * on all of gather_group; some may be 0; NULL: as many on each */
-  const velo_ints* scatter_rows; /* in, or NULL: [summing ranks]: rows of y of each rank, the
-                                  * same list on all of scatter_group, with the sum S; some may
-                                  * be 0; NULL: as many on each */
+  uint32_t struct_size;               /* sizeof(velo_all_gather_matmul_reduce_scatter_args) */
+  uint32_t reserved;                  /* 0 */
+  velo_group gather_group;            /* in, or NULL: the ranks whose x is gathered, of the
+                                       * stream's context; NULL: this one alone */
+  velo_group scatter_group;           /* in, or NULL: the ranks whose products are summed and
+                                       * divided, another group; NULL: this one alone */
+  const velo_tensor* x;               /* in; float32 | bfloat16 | float16: [s, .., k] */
+  const velo_tensor* weight;          /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
+                                       * transpose_weight; dtype of x */
+  const velo_tensor* y;               /* out: [S / summing ranks, .., n], or this rank's of
+                                       * scatter_rows, dtype of x; S = gathering ranks * s, or
+                                       * the sum of gather_rows */
+  const velo_tensor* gathered;        /* out, or NULL: x of all ranks, in their order along the
+                                       * first dimension: what the gradient to weight needs */
+  int64_t transpose_weight;           /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  int64_t parallel_num;               /* default 0, in [0, 1024]: slices of rows: 0 by
+                                       * overlap.slices or chosen, 1 none, else at least so many,
+                                       * where there are as many rows; the same on all ranks;
+                                       * MindSpeed's coc-parallel-num */
+  const velo_tensor* bias;            /* in, or NULL; float32 | bfloat16 | float16: [n] or [1,
+                                       * n], float32 or the dtype of x; added to the rounded sum,
+                                       * once, so ranks of scatter_group give the same; NULL = 0 */
+  velo_pack packed;                   /* in, or NULL: a pack of op(weight), [k, n], beside
+                                       * weight; NULL: each call packs anew */
+  const velo_ints* gather_rows;       /* in, or NULL: [gathering ranks]: s of each rank, the same
+                                       * list on all of gather_group; some may be 0; NULL: as
+                                       * many on each */
+  const velo_ints* scatter_rows;      /* in, or NULL: [summing ranks]: rows of y of each rank,
+                                       * the same list on all of scatter_group, with the sum S;
+                                       * some may be 0; NULL: as many on each */
+  const velo_tensor* beside;          /* in, or NULL; float32 | bfloat16 | float16: the shape and
+                                       * dtype of y: rows that travel over scatter_group beside
+                                       * the sum, in its pieces; of a gradient the layer's x
+                                       * beside dx; on all ranks or none */
+  const velo_tensor* beside_gathered; /* out, or NULL: [S, .., n]: beside of all ranks of
+                                       * scatter_group, in their order: what the gradient to
+                                       * weight needs; given on all ranks or none; [0] without
+                                       * beside */
 } velo_all_gather_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { \
+    sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0 \
+  }
 
 /* `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight))) + bias`.
  * A linear layer whose weight is cut in both ways (2D tensor parallelism): rows are gathered over
  * one group, multiplied, and their sum over the other group is divided among its ranks.
  * Its gradient: the same operator with the groups in each other's place, of dy and weight with the
- * other transpose_weight; and matmul_add_fp32 of its gathered and this one's for the weight.
+ * other transpose_weight; and matmul_add_fp32 of its gathered and this one's for the weight. Where
+ * this one's is not kept, the gradient gathers x again, as its beside.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul_all_reduce.
@@ -351,7 +364,7 @@ typedef struct velo_matmul_all_reduce_add_rms_norm_args {
  * their sum; z and its norm are computed in float32, z unrounded. A weight with scale is quantized
  * and stands for (weight + offset) * scale, as in weight_quant_matmul. Where dequant_scale is
  * given, x and weight are int8, and a rank's product is (x @ op(weight) + bias) * dequant_scale,
- * with exact sums in int32. Neither product is sliced.
+ * with exact sums in int32. Such slices are of columns.
  * y may be the residual itself: the form that upstream names with an underscore. Rows are normed
  * while sums of later slices are on their way; the sums lie in norm_out before that.
  * Its gradient: rms_norm_backward of the gradient of norm_out with y and rstd, plus that of y, is

@@ -3575,6 +3575,8 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("packed", velo_pack),  # a pack of op(weight), [k, n], beside weight; NULL: each call packs anew
         ("gather_rows", POINTER(velo_ints)),  # [gathering ranks]: s of each rank, the same list on all of gather_group; some may be 0; NULL: as many on each
         ("scatter_rows", POINTER(velo_ints)),  # [summing ranks]: rows of y of each rank, the same list on all of scatter_group, with the sum S; some may be 0; NULL: as many on each
+        ("beside", POINTER(velo_tensor)),  # the shape and dtype of y: rows that travel over scatter_group beside the sum, in its pieces; of a gradient the layer's x beside dx; on all ranks or none
+        ("beside_gathered", POINTER(velo_tensor)),  # [S, .., n]: beside of all ranks of scatter_group, in their order: what the gradient to weight needs; given on all ranks or none; [0] without beside
     ]
     _numbers_ = ("parallel_num",)
 

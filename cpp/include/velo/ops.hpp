@@ -2842,6 +2842,14 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   // some may be 0; NULL: as many on each
   self& scatter_rows(const velo_ints& value) { return base::scatter_rows = &value, *this; }
   self& scatter_rows(std::nullptr_t) { return base::scatter_rows = nullptr, *this; }
+  // the shape and dtype of y: rows that travel over scatter_group beside the sum, in its pieces; of
+  // a gradient the layer's x beside dx; on all ranks or none
+  self& beside(const velo_tensor& value) { return base::beside = &value, *this; }
+  self& beside(std::nullptr_t) { return base::beside = nullptr, *this; }
+  // [S, .., n]: beside of all ranks of scatter_group, in their order: what the gradient to weight
+  // needs; given on all ranks or none; [0] without beside
+  self& beside_gathered(const velo_tensor& value) { return base::beside_gathered = &value, *this; }
+  self& beside_gathered(std::nullptr_t) { return base::beside_gathered = nullptr, *this; }
 };
 
 inline outcome<> all_gather_matmul_reduce_scatter(

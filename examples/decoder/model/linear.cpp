@@ -128,10 +128,10 @@ void linear::forward_cut_both(const velo::stream_ref& stream, const crossed_grou
 }
 
 void linear::input_gradient_cut_both(const velo::stream_ref& stream, const crossed_groups& over,
-                                     const velo::tensor_view& dy, const velo::tensor_view& dx,
-                                     const velo::tensor_view* all_dy) const {
-  auto arguments = crossed(over).x(dy).weight(weight_).packed(backward_).y(dx);
-  if (all_dy != nullptr) arguments.gathered(*all_dy);
+                                     const crossed_rows& of) const {
+  auto arguments = crossed(over).x(of.dy).weight(weight_).packed(backward_).y(of.dx);
+  if (of.all_dy != nullptr) arguments.gathered(*of.all_dy);
+  if (of.all_x != nullptr) arguments.beside(of.x).beside_gathered(*of.all_x);
   velo::all_gather_matmul_reduce_scatter(stream, arguments);
 }
 

@@ -59,11 +59,15 @@ class linear {
   // x: rows of this rank, of those gathered; y: rows of this rank, of the sum.
   void forward_cut_both(const velo::stream_ref& stream, const crossed_groups& over,
                         const velo::tensor_view& x, const velo::tensor_view& y) const;
-  // dy: rows of this rank, of those gathered; dx: rows of this rank, of the sum. `all_dy` receives
-  // the gathered rows, for the matrix's gradient, unless it is nullptr.
+  // dy: rows of this rank, of those gathered; dx and x: rows of this rank, of the sum. For the
+  // matrix's gradient `all_dy` receives the gathered rows, and `all_x`, beside the sum, the rows x
+  // of all ranks that share it; either may be nullptr.
+  struct crossed_rows {
+    const velo::tensor_view &x, &dy, &dx;
+    const velo::tensor_view *all_dy, *all_x;
+  };
   void input_gradient_cut_both(const velo::stream_ref& stream, const crossed_groups& over,
-                               const velo::tensor_view& dy, const velo::tensor_view& dx,
-                               const velo::tensor_view* all_dy) const;
+                               const crossed_rows& of) const;
 
  private:
   // Adds the gradients that are wanted to the arguments of an operator.

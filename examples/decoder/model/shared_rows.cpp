@@ -1,8 +1,9 @@
 // The products of matrices that tensor ranks share, each with the collective beside it.
 //
 // A matrix that is cut one way: column_parallel_linear and row_parallel_linear. One that is cut
-// both ways: all_gather_matmul_reduce_scatter, with its groups exchanged on the way back. A rank
-// alone: a product between the classes of shared_rows.hpp, which do nothing where nothing is cut.
+// both ways: all_gather_matmul_reduce_scatter, with its groups exchanged on the way back, where the
+// rows x that the matrix's gradient needs are gathered beside the sum of dx. A rank alone: a
+// product between the classes of shared_rows.hpp, which do nothing where nothing is cut.
 #include "examples/decoder/model/shared_rows.hpp"
 
 namespace decoder {
@@ -19,13 +20,13 @@ linear::crossed_groups to_stream(const pass& now) {
   return {back.sum, back.gather, back.sum_rows, back.gather_rows};
 }
 
-// The rows `dy` of all ranks that a product gathers, if a weight's gradient needs them: its own
-// where one rank alone has them.
+// The rows of all ranks that a product gathers, or that are gathered beside its sum, if a weight's
+// gradient needs them: its own where one rank alone has them.
 class gathered_rows {
  public:
-  gathered_rows(const pass& now, const velo::tensor_view& dy, bool gathers, bool wanted)
-      : view_(dy), receives_(gathers && wanted) {
-    if (receives_) view_ = room_for_all(now, dy, memory_);
+  gathered_rows(const pass& now, const velo::tensor_view& own, bool gathers, bool wanted)
+      : view_(own), receives_(gathers && wanted) {
+    if (receives_) view_ = room_for_all(now, own, memory_);
   }
   const velo::tensor_view& view() const { return view_; }
   const velo::tensor_view* result() const { return receives_ ? &view_ : nullptr; }
@@ -72,10 +73,12 @@ void project_backward(const pass& now, const linear& matrix, const linear_rows& 
     return;
   }
   if (is_cut_both_ways(now)) {
-    const gathered_rows dy(now, of.dy, true, !deferred);
-    matrix.input_gradient_cut_both(now.stream, to_stream(now), of.dy, of.dx, dy.result());
+    const gathered_rows dy(now, of.dy, true, !deferred),
+        x(now, of.x, !now.parallel.tensor.is_alone(), !deferred);
+    matrix.input_gradient_cut_both(now.stream, to_stream(now),
+                                   {of.x, of.dy, of.dx, dy.result(), x.result()});
     if (deferred) return;
-    matrix.weight_gradient(now.stream, all_rows(now, of.x).view(), dy.view());
+    matrix.weight_gradient(now.stream, x.view(), dy.view());
     return free_spent(spent);
   }
   const all_between dy(now, of.dy);
@@ -106,10 +109,13 @@ buffer return_backward(const pass& now, const linear& matrix, const velo::tensor
   }
   if (is_cut_both_ways(now)) {
     buffer dx = make_dx();
-    const gathered_rows all(now, dy, !now.parallel.tensor.is_alone(), !deferred);
-    matrix.input_gradient_cut_both(now.stream, from_stream(now), dy, view(dx), all.result());
+    const velo::tensor_view to = view(dx);
+    const gathered_rows all_dy(now, dy, !now.parallel.tensor.is_alone(), !deferred),
+        all_x(now, x, true, !deferred);
+    matrix.input_gradient_cut_both(now.stream, from_stream(now),
+                                   {x, dy, to, all_dy.result(), all_x.result()});
     if (deferred) return dx;
-    matrix.weight_gradient(now.stream, all_between(now, x).view(), all.view());
+    matrix.weight_gradient(now.stream, all_x.view(), all_dy.view());
     free_spent(spent);
     return dx;
   }

@@ -23,7 +23,8 @@
 // This class has the ranks along y; those along x are tensor_parallel's, with rows cut. In one
 // dimension X is tp, and the only rank along y sends nothing. Cost of a first matrix: a gather of R
 // rows over X ranks and a sum of R rows over Y ranks; of a second one the other way round.
-// velo::all_gather_matmul_reduce_scatter is such a product and overlaps the sum with it.
+// velo::all_gather_matmul_reduce_scatter is such a product and overlaps the sum with it, and in the
+// gradient the gather of the input.
 // Source: MindSpeed's --tp-2d.
 #pragma once
 

@@ -15,9 +15,11 @@ struct groups {
 // A rank's part of a layer: rows of x, and what fused and composed calls made of them.
 struct part {
   matrix x, weight, y, gathered, composed, composed_gathered, whole;
+  matrix beside, beside_gathered, composed_beside;
   bool transposed;
   std::int64_t slices = 3;
   const matrix* bias = nullptr;
+  bool has_beside = true;
 
   part(velo_dtype dtype, std::int64_t s, std::int64_t n, std::int64_t k, int rank, int gathering,
        int scattering, bool transpose)
@@ -29,6 +31,9 @@ struct part {
         composed(dtype, {s * gathering / scattering, 2, n}),
         composed_gathered(dtype, {s * gathering, 2, k}),
         whole(dtype, {s * gathering, 2, n}),
+        beside(dtype, {s * gathering / scattering, 2, n}, 100 + rank),
+        beside_gathered(dtype, {s * gathering, 2, n}),
+        composed_beside(dtype, {s * gathering, 2, n}),
         transposed(transpose) {}
 
   velo_status fused(velo_stream stream, const groups& in) const {
@@ -54,7 +59,17 @@ struct part {
     args.x = &from, args.weight = &by, args.y = &to;
     args.gathered = &all, args.transpose_weight = transposed, args.parallel_num = slices;
     args.bias = added;
+    const velo_tensor other = beside.view(), others = beside_gathered.view();
+    if (has_beside) args.beside = &other, args.beside_gathered = &others;
     return velo_all_gather_matmul_reduce_scatter(stream, &args);
+  }
+
+  static bool is_crossed(const groups& in) { return in.gather != nullptr && in.scatter != nullptr; }
+  bool has_bits_of_calls_apart(const groups& in) const {
+    return y.same_bits(composed) &&
+           (in.gather == nullptr || gathered.same_bits(composed_gathered)) &&
+           (!is_crossed(in) || beside_gathered.same_bits(composed_beside)) && y.borders_kept() &&
+           gathered.borders_kept() && beside_gathered.borders_kept();
   }
 
   velo_status apart(velo_stream stream, const groups& in) const {
@@ -70,6 +85,9 @@ struct part {
     if (done == VELO_OK) done = velo_matmul(stream, &args);
     if (done == VELO_OK && in.scatter != nullptr)
       done = velo_group_reduce_scatter(stream, in.scatter, nullptr, &product, &to);
+    const velo_tensor other = beside.view(), others = composed_beside.view();
+    if (done == VELO_OK && is_crossed(in))
+      done = velo_group_all_gather(stream, in.scatter, &other, &others);
     return done;
   }
   // Adds the bias to the rounded sums that the calls apart left.
@@ -99,9 +117,7 @@ void require_equal(const two_groups& all, velo_dtype dtype, std::int64_t s, bool
     return at(me.rank).apart(me.stream, groups_of(all, me.rank, gathers, scatters));
   });
   for (int rank = 0; rank < count; ++rank) {
-    CHECK(at(rank).y.same_bits(at(rank).composed));
-    CHECK(at(rank).y.borders_kept());
-    if (gathers) CHECK(at(rank).gathered.same_bits(at(rank).composed_gathered));
+    CHECK(at(rank).has_bits_of_calls_apart(groups_of(all, rank, gathers, scatters)));
   }
 }
 
@@ -209,8 +225,7 @@ TEST_CASE("processes get the bits of the calls composed, too") {
         if (done == VELO_OK) done = one.fused(me.stream, in);
         if (done == VELO_OK) done = one.apart(me.stream, in);
         if (done != VELO_OK) return ending_of(done);
-        all.value += one.y.same_bits(one.composed) ? 0 : 1;
-        if (gathers) all.value += one.gathered.same_bits(one.composed_gathered) ? 0 : 1;
+        all.value += one.has_bits_of_calls_apart(in) ? 0 : 1;
       }
       velo_group_destroy(second);
       all.code = VELO_OK;
@@ -218,6 +233,69 @@ TEST_CASE("processes get the bits of the calls composed, too") {
     });
     check_right(ranks.wait());
   }
+}
+
+TEST_CASE("rows beside the sum are the same at each level, in parts of any size, and alone") {
+  for (const int count : {2, 3}) {
+    const two_groups all(count);
+    for (const char* level : {"0", "1", "2"}) {
+      set_all(all.ranks, "level", level);
+      for (const velo_dtype dtype : {f32, bf16}) {
+        INFO(count << " ranks, level " << level << ", " << int{dtype.bits} << " bits");
+        require_equal(all, dtype, 300 * count, false, true, true);
+      }
+    }
+  }
+  const local_ranks one(1);
+  for (const bool has : {true, false}) {
+    part lone(f32, 5, 24, 40, 0, 1, 1, false);
+    lone.has_beside = has;
+    const velo_tensor from = lone.x.view(), by = lone.weight.view(), to = lone.y.view(),
+                      other = lone.beside.view(), others = lone.beside_gathered.view();
+    velo_all_gather_matmul_reduce_scatter_args args =
+        VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT;
+    args.x = &from, args.weight = &by, args.y = &to;
+    if (has) args.beside = &other, args.beside_gathered = &others;
+    one.require([&](const rank_of_group& me) {
+      return velo_all_gather_matmul_reduce_scatter(me.stream, &args);
+    });
+    CHECK(lone.beside_gathered.same_bits(lone.beside) == has);
+  }
+}
+
+TEST_CASE("ranks that disagree about rows beside the sum get PEER, and wrong ones are refused") {
+  const two_groups all(2);
+  for (const char* level : {"1", "2"}) {
+    const two_groups again(2);
+    set_all(again.ranks, "level", level);
+    std::vector<std::unique_ptr<part>> parts;
+    for (int rank = 0; rank < 2; ++rank) {
+      parts.push_back(std::make_unique<part>(f32, 300, 24, 40, rank, 2, 2, false));
+      parts.back()->has_beside = rank == 0;
+    }
+    const std::vector<call_record> got = again.ranks.run([&](const rank_of_group& me) {
+      return parts[at(me.rank)]->fused(me.stream, groups_of(again, me.rank, true, true));
+    });
+    for (const call_record& one : got) CHECK(one.code == VELO_ERR_PEER);
+  }
+  part wrong(f32, 4, 4, 8, 0, 2, 2, false);
+  const part narrow(f32, 4, 3, 8, 0, 2, 2, false), half(bf16, 4, 4, 8, 0, 2, 2, false);
+  const groups in = groups_of(all, 0, true, true);
+  const auto refused = [&](const matrix& other, const matrix* others) {
+    const velo_tensor from = wrong.x.view(), by = wrong.weight.view(), to = wrong.y.view(),
+                      rows = other.view(),
+                      received = others == nullptr ? velo_tensor{} : others->view();
+    velo_all_gather_matmul_reduce_scatter_args args =
+        VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT;
+    args.gather_group = in.gather, args.scatter_group = in.scatter;
+    args.x = &from, args.weight = &by, args.y = &to, args.beside = &rows;
+    if (others != nullptr) args.beside_gathered = &received;
+    return velo_all_gather_matmul_reduce_scatter(all.ranks.stream(0), &args);
+  };
+  CHECK_REFUSED(refused(narrow.beside, &wrong.beside_gathered), VELO_ERR_SHAPE,
+                "args.beside.shape");
+  CHECK_REFUSED(refused(half.beside, &wrong.beside_gathered), VELO_ERR_DTYPE, "args.beside.dtype");
+  CHECK_REFUSED(refused(wrong.beside, &wrong.beside), VELO_ERR_SHAPE, "args.beside_gathered.shape");
 }
 
 TEST_CASE("gather and scatter name shapes that do not divide and groups that do not fit") {

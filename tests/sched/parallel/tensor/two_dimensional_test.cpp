@@ -3,7 +3,8 @@
 // in each dtype and at each level.
 //
 // Rank (i, j) of X x Y has rows part i of X and columns part j of Y of an activation. Ranks with
-// the same j gather rows, ranks with the same i share sums. Parts of rows are even or listed.
+// the same j gather rows, ranks with the same i share sums. Parts of rows are even or listed. What
+// a layer's input was is gathered again beside the sum of its gradient.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -127,10 +128,16 @@ struct cut_rows {
   const row_list& rows;
 };
 
+// Rows that are gathered beside a sum.
+struct rows_beside {
+  const matrix& own;
+  matrix& all;
+};
+
 // y = scatter(gather(x) op(weight)); gathered receives all rows.
 velo_status layer(velo_stream stream, const cut_rows& gather, const cut_rows& scatter,
                   const matrix& from, const matrix& weight, bool transposed, matrix& to,
-                  matrix& gathered) {
+                  matrix& gathered, const rows_beside* beside = nullptr) {
   const velo_tensor in = from.view(), w = weight.view(), out = to.view(), all = gathered.view();
   velo_all_gather_matmul_reduce_scatter_args args = VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT;
   args.gather_group = gather.group, args.scatter_group = scatter.group;
@@ -146,6 +153,9 @@ velo_status layer(velo_stream stream, const cut_rows& gather, const cut_rows& sc
   if (!is_even(scatter.rows)) args.scatter_rows = &scatter_rows;
   args.x = &in, args.weight = &w, args.y = &out, args.gathered = &all;
   args.transpose_weight = transposed;
+  if (beside == nullptr) return velo_all_gather_matmul_reduce_scatter(stream, &args);
+  const velo_tensor own = beside->own.view(), others = beside->all.view();
+  args.beside = &own, args.beside_gathered = &others;
   return velo_all_gather_matmul_reduce_scatter(stream, &args);
 }
 
@@ -181,14 +191,17 @@ struct step {
     };
     then([&] { return layer(stream, along_x, along_y, normal, w_up, true, middle, all_normal); });
     then([&] { return layer(stream, along_y, along_x, middle, w_down, true, output, all_middle); });
+    const rows_beside middle_again{middle, again_middle}, normal_again{normal, again_normal};
     then([&] {
-      return layer(stream, along_x, along_y, incoming, w_down, false, dmiddle, all_incoming);
+      return layer(stream, along_x, along_y, incoming, w_down, false, dmiddle, all_incoming,
+                   &middle_again);
     });
     then([&] {
-      return layer(stream, along_y, along_x, dmiddle, w_up, false, dnormal, all_dmiddle);
+      return layer(stream, along_y, along_x, dmiddle, w_up, false, dnormal, all_dmiddle,
+                   &normal_again);
     });
-    then([&] { return weight_gradient(stream, all_incoming, all_middle, ddown); });
-    then([&] { return weight_gradient(stream, all_dmiddle, all_normal, dup); });
+    then([&] { return weight_gradient(stream, all_incoming, again_middle, ddown); });
+    then([&] { return weight_gradient(stream, all_dmiddle, again_normal, dup); });
     return done;
   }
   velo_status norm(velo_stream stream, velo_group hidden_cut) {
@@ -212,6 +225,7 @@ struct step {
   matrix output{dtype, {height_x, hidden / Y}};
   matrix dmiddle{dtype, {height_y, inner / X}}, all_incoming{dtype, {rows, hidden / Y}};
   matrix dnormal{dtype, {height_x, hidden / Y}}, all_dmiddle{dtype, {rows, inner / X}};
+  matrix again_normal{dtype, {rows, hidden / Y}}, again_middle{dtype, {rows, inner / X}};
   matrix dup{dtype, {inner / X, hidden / Y}}, ddown{dtype, {hidden / Y, inner / X}};
 };
 
@@ -275,6 +289,8 @@ TEST_CASE("two layers cut in both ways, and their norm, have the whole's results
           CHECK(distance(one->output, row_part(output, one->rows_x, i, j, Y)) < 16 * unit);
           CHECK(distance(one->dmiddle, row_part(dmiddle, one->rows_y, j, i, X)) < 16 * unit);
           CHECK(distance(one->dnormal, row_part(dnormal, one->rows_x, i, j, Y)) < 16 * unit);
+          CHECK(one->again_normal.same_bits(one->all_normal));
+          CHECK(one->again_middle.same_bits(one->all_middle));
           CHECK(distance(one->dup, part_of(dup, i, X, j, Y)) < 16 * unit);
           CHECK(distance(one->ddown, part_of(ddown, j, Y, i, X)) < 16 * unit);
         }
