@@ -154,6 +154,8 @@ void decoder_layer::add_to(const pass& now, const velo::tensor_view& sum,
   velo::add(now.stream, velo::add_args().a(sum).b(stream(now, other)).y(sum));
 }
 
+// A shared expert is recomputed on all ranks, whatever the load of theirs: tensor ranks compute it
+// together.
 void decoder_layer::recompute(layer_activations& kept, const layer_recompute& what) {
   if (what.has(VELO_RECOMPUTE_FULL))
     kept.each_kept([&](buffer& each) {
