@@ -16,7 +16,7 @@ namespace decoder {
 struct model_settings {
   std::int64_t hidden = 256;  // width of the residual stream
   std::int64_t layers = 4;
-  std::int64_t heads = 4;     // query heads; head width = hidden / heads
+  std::int64_t heads = 4;     // query heads; head width = hidden / heads, unless latent
   std::int64_t kv_heads = 2;  // key and value heads, each shared by heads / kv_heads query heads
   // grouped, or latent: queries, keys and values from rows of q_lora_rank and kv_lora_rank
   // elements; a head of queries and keys has elements that are rotated, of keys the same in all

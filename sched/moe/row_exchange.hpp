@@ -7,9 +7,9 @@
 // Ranks that see each other's tensors read rows where they lie and write them where they belong.
 // Processes with shared memory do so through shared slots, in pieces. Others send a row for each
 // choice by an all-to-all: packed by expert before it, put in their places after it; or gather the
-// tokens of all ranks and choose. Invariant: all ways give the same bits. Cost: one read and one
-// write of each row; through slots another write and read of what goes to other ranks; by
-// all-to-all a copy on each side.
+// tokens of all ranks and choose; or send a token once to each host, where it is passed on.
+// Invariant: all ways give the same bits. Cost: one read and one write of each row; through slots
+// another write and read of what goes to other ranks; by all-to-all a copy on each side.
 #pragma once
 
 #include <memory>

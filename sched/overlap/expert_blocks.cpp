@@ -97,6 +97,7 @@ void gather_rows(const expert_blocks& of, const void* const* parts, std::int64_t
                  std::int64_t first, std::int64_t count, void* to) {
   auto* at = static_cast<char*>(to);
   const auto row = static_cast<std::size_t>(of.row_bytes());
+  if (row == 0) return;  // such parts may be NULL
   const auto block = [&](std::int64_t part, std::int64_t source) {
     return static_cast<const char*>(parts[part]) + (source * of.local + expert) * of.block_bytes();
   };

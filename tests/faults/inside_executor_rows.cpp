@@ -1,4 +1,5 @@
-// The rows of executors: functions of actions, of steps, and of a link, between two ranks.
+// The rows of executors: functions of actions, of steps, and of a link, between two ranks; and of a
+// run of sublayers.
 #include <thread>
 
 #include "tests/faults/inside_parts.hpp"
@@ -120,6 +121,20 @@ class pair {
   velo_executor second_ = nullptr;
 };
 
+// Both functions of the plan's run, whose steps fail where `result` is no success.
+velo_status run_sublayers(scene& s, const char* function, velo_status result) {
+  velo_sublayers_run_desc desc = VELO_SUBLAYERS_RUN_DESC_INIT;
+  desc.user = &result;
+  desc.compute =
+      desc.message = [](void* user, velo_stream, const velo_sublayer_step*) -> velo_status {
+    meddle_in("step of a layer");
+    return *static_cast<const velo_status*>(user);
+  };
+  desc.failed = [](void*, const velo_sublayer_step*, velo_status) { meddle_in("failed"); };
+  meddles_in = function;
+  return velo_sublayers_run(s.now, s.now, s.sublayers, &desc);
+}
+
 velo_status act_in(scene& s, const char* function, bool validates = false) {
   pair both(s);
   both.over_mailbox();
@@ -208,7 +223,8 @@ void make_schedule(scene& s, std::uint32_t flags) {
 }
 
 std::vector<inside_row> executor_inside_rows() {
-  const std::set<std::string> by_mailbox = with(in_use, {"velo_mailbox"});
+  const std::set<std::string> by_mailbox = with(in_use, {"velo_mailbox"}),
+                              by_plan = {"velo_context", "velo_sublayers"};
   return {
       {"velo_executor_fn", "forward", by_mailbox, [](scene& s) { return act_in(s, "forward"); }},
       {"velo_executor_fn", "forward, queued", with(by_mailbox, {"velo_stream"}), act_queued},
@@ -225,6 +241,10 @@ std::vector<inside_row> executor_inside_rows() {
        [](scene& s) { return act_in(s, "rollback", true); }},
       {"velo_executor_forget_fn", "of a step", by_mailbox,
        [](scene& s) { return act_in(s, "forget", true); }},
+      {"velo_sublayer_fn", "of a layer", by_plan,
+       [](scene& s) { return run_sublayers(s, "step of a layer", VELO_OK); }},
+      {"velo_sublayers_failed_fn", "of a layer", by_plan,
+       [](scene& s) { return run_sublayers(s, "failed", VELO_ERR_STATE); }, VELO_ERR_FOREIGN},
       {"velo_link_send_fn", "of the host", in_use,
        [](scene& s) { return link_in(s, "send", false); }},
       {"velo_link_receive_fn", "of the host", in_use,

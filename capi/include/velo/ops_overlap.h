@@ -469,12 +469,11 @@ typedef struct velo_all_to_all_all_gather_bmm_args {
     VELO_EXPERT_SHARD_COLUMNS, VELO_EXPERT_ACTIVATION_NONE, 0 \
   }
 
-/* `y[e] = act(rows[e] @ op(weight[e]) + bias[e])`, rows[e] = gather_tp(all_to_all_ep(x)) of each
- * expert e of this rank.
- * The way in of a layer of experts that lie on the ranks of group_ep, with weights cut between the
- * ranks of group_tp. A rank of tp has all rows of its tokens with H / tp columns (shard_type
- * columns), or C / tp of the rows (rows). An expert has its rows by rank of ep, within that by rank
- * of tp where those have rows.
+/* `rows[e] = gather_tp(all_to_all_ep(x))`; `y[e] = act(rows[e] @ op(weight[e]) + bias[e])`.
+ * The way in of a layer of experts that lie on the ranks of group_ep, e being those of this rank,
+ * with weights cut between the ranks of group_tp. A rank of tp has all rows of its tokens with H /
+ * tp columns (shard_type columns), or C / tp of the rows (rows). An expert has its rows by rank of
+ * ep, within that by rank of tp where those have rows.
  * The product with its bias is rounded to y's dtype, and the activation of that again. At level 2
  * products read the parts of the ranks of tp in place, if they see each other's memory.
  * Its gradient: of dz, act's gradient of dy at pre_activation, bmm_reduce_scatter_all_to_all with
@@ -520,11 +519,10 @@ typedef struct velo_bmm_reduce_scatter_all_to_all_args {
     VELO_EXPERT_SHARD_COLUMNS, 0 \
   }
 
-/* `y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`, of each expert e of this
- * rank.
- * The way out of a layer of experts, with the groups, shard_type and order of rows of
- * all_to_all_all_gather_bmm. Each rank of tp has k columns of x[e] and k rows of weight[e]. It sums
- * H / tp columns of all rows, or C / tp of the rows that a rank of ep has.
+/* `y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`.
+ * The way out of a layer of experts, e being those of this rank, with the groups, shard_type and
+ * order of rows of all_to_all_all_gather_bmm. Each rank of tp has k columns of x[e] and k rows of
+ * weight[e]. It sums H / tp columns of all rows, or C / tp of the rows that a rank of ep has.
  * Each rank's product is rounded to y's dtype, then the sum, in the order of the ranks; the bias is
  * added to that.
  * Its gradient: all_to_all_all_gather_bmm of dy and weight with the other transpose_weight gives dx

@@ -5,14 +5,14 @@
  * and a message back (combine); backward the same from its end. A plan is the order of these steps
  * on two streams, one that computes and one for messages:
  *
- *   - a forward and a backward of two micro-batches at once: the messages of one travel while the
- *     other computes, as in DualPipeV;
- *   - a forward or a backward by itself: the shared expert, through which all rows go, is computed
- *     beside dispatch and the gradient of combine, and the weight gradients of experts beside the
- *     gradient of dispatch;
- *   - the same in slices: the messages of a slice travel while another is computed. A slice has
- *     some of the experts, some of the rows that go to experts, or some of the rows of the
- *     sequence, attention's queries included.
+ * - a forward and a backward of two micro-batches at once: the messages of one travel while the
+ *   other computes, as in DualPipeV;
+ * - a forward or a backward by itself: the shared expert, through which all rows go, is computed
+ *   beside dispatch and the gradient of combine, and the weight gradients of experts beside the
+ *   gradient of dispatch;
+ * - the same in slices: the messages of a slice travel while another is computed. A slice has
+ *   some of the experts, some of the rows that go to experts, or some of the rows of the
+ *   sequence, attention's queries included.
  *
  * A step begins when the step before it on its stream is done, and all that it needs; so a plan has
  * a price: with the times of the parts it says how long all steps take, and how much of that time

@@ -3626,7 +3626,7 @@ class velo_grouped_matmul_all_reduce_args(Sized):
 
 
 class velo_all_to_all_all_gather_bmm_args(Sized):
-    """`y[e] = act(rows[e] @ op(weight[e]) + bias[e])`, rows[e] = gather_tp(all_to_all_ep(x)) of each expert e of this rank."""
+    """`rows[e] = gather_tp(all_to_all_ep(x))`; `y[e] = act(rows[e] @ op(weight[e]) + bias[e])`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -3646,7 +3646,7 @@ class velo_all_to_all_all_gather_bmm_args(Sized):
 
 
 class velo_bmm_reduce_scatter_all_to_all_args(Sized):
-    """`y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`, of each expert e of this rank."""
+    """`y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),

@@ -2955,8 +2955,7 @@ inline outcome<> grouped_matmul_all_reduce(stream_ref stream,
   return detail::check(VELO_FN(grouped_matmul_all_reduce)(stream.get(), &args));
 }
 
-// `y[e] = act(rows[e] @ op(weight[e]) + bias[e])`, rows[e] = gather_tp(all_to_all_ep(x)) of each
-// expert e of this rank.
+// `rows[e] = gather_tp(all_to_all_ep(x))`; `y[e] = act(rows[e] @ op(weight[e]) + bias[e])`.
 struct all_to_all_all_gather_bmm_args : velo_all_to_all_all_gather_bmm_args {
   using self = all_to_all_all_gather_bmm_args;
   using base = velo_all_to_all_all_gather_bmm_args;
@@ -3001,8 +3000,7 @@ inline outcome<> all_to_all_all_gather_bmm(stream_ref stream,
   return detail::check(VELO_FN(all_to_all_all_gather_bmm)(stream.get(), &args));
 }
 
-// `y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`, of each expert e of this
-// rank.
+// `y = all_to_all_ep(reduce_scatter_tp(x[e] @ op(weight[e])) + bias[e])`.
 struct bmm_reduce_scatter_all_to_all_args : velo_bmm_reduce_scatter_all_to_all_args {
   using self = bmm_reduce_scatter_all_to_all_args;
   using base = velo_bmm_reduce_scatter_all_to_all_args;

@@ -9,7 +9,6 @@ namespace decoder {
 void configuration::check_attention() const {
   const auto& m = values.model;
   const auto& p = values.parallel;
-  if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
   if (m.attention != "grouped" && m.attention != "latent")
     refuse("attention", "must be grouped or latent");
   if (!m.is_latent()) {
@@ -17,6 +16,7 @@ void configuration::check_attention() const {
          {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"})
       require_unset(name, "is of latent attention, not with", "attention");
     if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
+    if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
     if (m.head_dim() % 2)
       refuse("hidden", "divided by heads must be even for the rotary embedding;", "heads");
     return;

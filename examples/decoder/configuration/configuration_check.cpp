@@ -188,6 +188,9 @@ void configuration::drop_parts() {
   }
   const bool changes = is_flag("pp") || is_flag("pipeline") || is_flag("vpp");
   if (changes && !fits_stages(values)) drop({"stage_layers"});
+  const auto& p = values.parallel;
+  const bool pairs = p.pp > 1 && (p.pipeline == "dualpipev" || p.pipeline == "interleaved");
+  if (changes && p.expert_overlap == "fused" && !pairs) drop({"expert_overlap"});
 }
 
 // Refuses a setting that was set, other than to its default, although no part has use for it.

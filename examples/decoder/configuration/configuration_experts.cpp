@@ -60,9 +60,9 @@ void configuration::check_expert_overlap() const {
   if (p.pipeline != "dualpipev" && p.pipeline != "interleaved")
     refuse("expert_overlap", "fused is of the orders dualpipev and interleaved, not of",
            "pipeline");
-  if (values.memory.swap_activations != "off")
-    refuse("expert_overlap", "fused goes through two micro-batches at once, so not with",
-           "swap_activations");
+  const char* const one = "fused goes through two micro-batches at once, so not with";
+  if (values.memory.swap_activations != "off") refuse("expert_overlap", one, "swap_activations");
+  if (values.memory.recompute == "dispatch") refuse("expert_overlap", one, "recompute");
 }
 
 // Choices are dropped, or rows added, so the number of an expert's rows differs from the choices.

@@ -113,7 +113,7 @@ struct sequence_keys {
 struct layer_activations {
   buffer attention_input;     // [rows, hidden]; normed
   buffer projected;           // [tokens, qkv]; rotated queries and keys, and values
-  buffer attended;            // [tokens, heads * head_dim]
+  buffer attended;            // [tokens, heads * head_dim]; latent: heads * v_head_dim
   buffer kept_keys;           // keys and values of other ranks, with context parallelism
   buffer middle;              // [rows, hidden]
   buffer feed_forward_input;  // [rows, hidden]; normed

@@ -84,8 +84,8 @@ void model::require_head(const velo::stream_ref& stream) {
 pass model::begin(const velo::stream_ref& stream, const activations& of) const {
   const batch_shape room = of.room(memory_.is_dry_run());
   const packed_documents* documents = of.documents ? &*of.documents : nullptr;
-  return {stream,    memory_,  angles_,     *parallel_, of.batch(),     room,
-          documents, of.split, of.inputs(), of.choices, of.first_token, of.limits, of.loads};
+  return {stream,   memory_,     angles_,    *parallel_,     of.batch(), room,    documents,
+          of.split, of.inputs(), of.choices, of.first_token, of.limits,  of.loads};
 }
 
 velo::tensor_view model::stream(const pass& now, const buffer& of) const {
@@ -159,8 +159,17 @@ buffer model::handed_on(const pass& now, buffer made, bool is_own) const {
   return copy;
 }
 
+// A layer without experts has nothing of theirs to recompute.
+void model::recompute(std::vector<layer_recompute> what) {
+  for (std::size_t i = 0; i < depth_ && i < what.size(); ++i)
+    if (what[i].experts != expert_part::all && !layers_[i].has_experts())
+      what[i].kinds = VELO_RECOMPUTE_NONE;
+  recompute_ = std::move(what);
+}
+
 void model::make_again(const velo::stream_ref& stream, activations& of) const {
-  const pass now = begin(stream, of);
+  pass now = begin(stream, of);
+  now.loads = nullptr;  // the forward pass counted them
   for (std::size_t i = 0; i < depth_; ++i) layer_forward(now, of, i, kept::all);
   of.residual[depth_] = {};  // the next stage has it
 }

@@ -57,7 +57,7 @@ class model {
 
   // Sets what the backward pass recomputes, by layer; at first nothing. Not to be called between
   // the passes of a micro-batch.
-  void recompute(std::vector<layer_recompute> what) { recompute_ = std::move(what); }
+  void recompute(std::vector<layer_recompute> what);
 
   // Returns the logits of every position of the first `sequences`: [sequences x length, vocab]; of
   // this rank's rows and symbols where ranks share the layers.

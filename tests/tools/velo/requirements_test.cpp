@@ -53,7 +53,7 @@ std::map<std::string, std::string> tests_of(const std::string& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(VELO_SOURCE_FOLDER "tests/" + folder)) {
     const std::string name = entry.path().filename().string(), end = "_test.cpp";
     if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0)
-      all[folder + "." + name.substr(0, name.size() - end.size())] =
+      all[fs::path(folder).filename().string() + "." + name.substr(0, name.size() - end.size())] =
           contents_of(entry.path().string());
   }
   return all;
@@ -128,7 +128,8 @@ TEST_CASE("rules of other systems are kept or not as the pages of sched and comm
   for (const std::string folder : {"sched", "comm"}) {
     const std::vector<rule> all = rules_of(folder + "/README.md");
     CHECK(all.size() > 12);
-    const std::map<std::string, std::string> tests = tests_of(folder);
+    std::map<std::string, std::string> tests = tests_of(folder);
+    tests.merge(tests_of("examples/decoder"));
     for (const rule& one : all) check(w, one, tests);
   }
 }

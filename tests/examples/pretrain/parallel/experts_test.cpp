@@ -245,6 +245,15 @@ TEST_CASE("settings of capacity and dispatchers are refused by their names and v
   CHECK_THAT(ended(1, w.run({"--capacity_pad", "true"})).text, Contains("capacity_factor = 0"));
 }
 
+TEST_CASE("a run whose passes overlap goes on under an order without such pairs, or in one stage") {
+  workplace w;
+  ended(0, w.run(experts, {"--layers", "4", "--accumulation", "4", "--ranks", "4", "--ep", "2",
+                           "--pp", "2", "--pipeline", "dualpipev", "--expert_overlap", "fused",
+                           "--transport", "local", "--stop_after", "1"}));
+  ended(0, run_program({"--resume", w / "out", "--pipeline", "zbh1", "--stop_after", "2"}));
+  ended(0, run_program({"--resume", w / "out", "--pp", "1", "--ranks", "2"}));
+}
+
 TEST_CASE("a run with a capacity goes on without ranks, and a new one without the capacity") {
   workplace w;
   ended(0, w.run(experts,
@@ -275,6 +284,29 @@ TEST_CASE(
                            w / "experts.svg", "--routing_replay", w / "routing"}));
   CHECK_THAT(tokens("one"), Contains("\"expert_tokens\": [["));
   CHECK(tokens("one") == tokens("cut"));
+  ended(0, w.run(experts, {"--layers", "4", "--accumulation", "4", "--log", w / "four",
+                           "--routing_record", w / "of_four"}));
+  ended(0, w.run(experts, {"--layers",
+                           "4",
+                           "--accumulation",
+                           "4",
+                           "--ranks",
+                           "4",
+                           "--ep",
+                           "2",
+                           "--pp",
+                           "2",
+                           "--pipeline",
+                           "ripipe",
+                           "--in_advance",
+                           "true",
+                           "--transport",
+                           "local",
+                           "--log",
+                           w / "in_advance",
+                           "--routing_replay",
+                           w / "of_four"}));
+  CHECK(tokens("four") == tokens("in_advance"));
   CHECK_THAT(get(w / "experts.svg"), Contains("layer 1") && Contains("</svg>"));
   put(w / "mine.svg", "precious");
   CHECK_THAT(ended(1, w.run(experts, {"--expert_picture", w / "mine.svg"})).text,

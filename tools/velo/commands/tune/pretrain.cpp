@@ -108,7 +108,8 @@ std::string size_refusal(const pretrain_plan& of) {
 
 std::string model_refusal(const pretrain_plan& of) {
   if (of.has("moe.experts")) return "it has experts, which are not written into its configuration";
-  if (of.has("latent_attention.kv_rank")) return "it has latent attention";
+  if (of.has("latent_attention.kv_rank"))
+    return "it has latent attention, which is not written into its configuration";
   if (!of.is("gated")) return "its feed-forwards are not gated";
   if (of.is("dropout")) return "it has dropout";
   if (!of.is("flash_attention")) return "it keeps the scores of attention";
