@@ -55,12 +55,10 @@ void configuration::check_expert_overlap() const {
     refuse("expert_overlap", "is of ranks with whole experts, so not with", "etp");
   if (kind != "fused") return;
   if (p.pp == 1)
-    refuse("expert_overlap", "fused is of a forward and a backward pass in stages, so not with",
-           "pp");
+    refuse("expert_overlap", "is of a forward and a backward pass in stages, so not with", "pp");
   if (p.pipeline != "dualpipev" && p.pipeline != "interleaved")
-    refuse("expert_overlap", "fused is of the orders dualpipev and interleaved, not of",
-           "pipeline");
-  const char* const one = "fused goes through two micro-batches at once, so not with";
+    refuse("expert_overlap", "is of the orders dualpipev and interleaved, not of", "pipeline");
+  const char* const one = "goes through two micro-batches at once, so not with";
   if (values.memory.swap_activations != "off") refuse("expert_overlap", one, "swap_activations");
   if (values.memory.recompute == "dispatch") refuse("expert_overlap", one, "recompute");
 }

@@ -41,12 +41,19 @@ struct named_tensor {
   std::size_t bytes() const;
 };
 
-// Calls piece(first, count) for each piece of a tensor that has no data.
+// Calls piece(first, count) for each piece of a tensor that has no data. The last word of an odd
+// number of 16-bit elements has one of them.
 template <class F>
 void each_piece(const named_tensor& of, F&& piece) {
-  const auto count = static_cast<std::int64_t>(of.bytes() / sizeof(float));
+  const auto count = static_cast<std::int64_t>((of.bytes() + sizeof(float) - 1) / sizeof(float));
   for (std::int64_t first = 0; first < count; first += of.piece_words)
     piece(first, std::min(of.piece_words, count - first));
+}
+
+// The bytes of a file that words [first, first + count) are.
+inline std::size_t piece_bytes(const named_tensor& of, std::int64_t first, std::int64_t count) {
+  return std::min(static_cast<std::size_t>(count) * sizeof(float),
+                  of.bytes() - static_cast<std::size_t>(first) * sizeof(float));
 }
 
 // "F32", as in the header of a file.

@@ -162,8 +162,8 @@ void safetensors_reader::read(const named_tensor& into) const {
     return read_at(path_, file_.get(), into.data, into.bytes(), begin);
   std::vector<float> passing;
   each_piece(into, [&](std::int64_t first, std::int64_t count) {
-    passing.resize(static_cast<std::size_t>(count));
-    read_at(path_, file_.get(), passing.data(), passing.size() * sizeof(float),
+    passing.assign(static_cast<std::size_t>(count), 0);
+    read_at(path_, file_.get(), passing.data(), piece_bytes(into, first, count),
             begin + static_cast<std::uint64_t>(first) * sizeof(float));
     into.take(first, count, passing.data());
   });

@@ -56,7 +56,7 @@ void write_safetensors(durable_file& file, const std::vector<named_tensor>& tens
     each_piece(each, [&](std::int64_t begin, std::int64_t count) {
       passing.resize(static_cast<std::size_t>(count));
       each.give(begin, count, passing.data());
-      file.write(passing.data(), passing.size() * sizeof(float));
+      file.write(passing.data(), piece_bytes(each, begin, count));
     });
   }
 }
