@@ -358,7 +358,8 @@ TEST_CASE("experts on ranks have the same bits each time, with any threads and r
   CHECK(train_for(3, s) == first);
 }
 
-// In the suite each layout begins in one kind, and another goes on.
+// In the suite each layout begins in one kind, and another goes on. Norms with an odd number of
+// elements have half a word of a file in bf16.
 TEST_CASE("a checkpoint of experts has the same bits under any layout, and training goes on") {
   struct kind {
     const char* type;
@@ -368,6 +369,7 @@ TEST_CASE("a checkpoint of experts has the same bits under any layout, and train
   for (const auto& [type, is_deepseek, of_three] :
        {kind{"f32", false, 0}, {"bf16", false, 1}, {"bf16", true, 2}}) {
     settings base = is_deepseek ? small_deepseek() : small_experts();
+    if (is_deepseek) base.model.q_lora_rank = 21, base.model.kv_lora_rank = 11;
     base.model.dtype = type;
     base.schedule.steps = 4;
     outcome whole;
