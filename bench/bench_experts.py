@@ -25,7 +25,7 @@ import tempfile
 import time
 
 from bench_pretrain import Optimizer, read_safetensors, run
-from render_results import matches, reached
+from render_results import judge
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 MODEL = {"hidden": 512, "layers": 4, "heads": 8, "kv_heads": 4, "vocab": 260, "experts": 16,
@@ -156,17 +156,6 @@ def compare(options, dtype):
                "ratio": speeds["velo"] / speed, "loss_difference": apart}
 
 
-def judge(rows):
-    """Prints which goals are reached; a goal holds when each of its rows reaches it."""
-    for goal in json.loads((FOLDER / "goals.json").read_text())["experts"]:
-        held = [row for row in rows
-                if all(matches(pattern, row[key]) for key, pattern in goal["row"].items())]
-        if held:
-            met = all(reached(goal, row, "") for row in held)
-            print(f"{'reached' if met else 'NOT REACHED':11} {goal['id']}: least ratio "
-                  f"{min(row['ratio'] for row in held):.2f}, goal {goal['any'][0]['bound']}")
-
-
 def arguments():
     venv = FOLDER.parent / ".venv-hosts" / "bin" / "python"
     parser = argparse.ArgumentParser(description=__doc__,
@@ -204,7 +193,7 @@ def main():
                   f"{row['peer_name']} ({row['peer']:.0f}); losses within "
                   f"{row['loss_difference']:.1e}", flush=True)
     if not options.json:
-        judge(rows)
+        judge("experts", rows)
 
 
 if __name__ == "__main__":

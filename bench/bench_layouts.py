@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from render_results import matches, reached
+from render_results import judge
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 DENSE = {"hidden": 512, "layers": 8, "heads": 8, "kv_heads": 4, "inner": 1408, "vocab": 260}
@@ -76,17 +76,6 @@ def compare(options, dtype, layouts):
                "ratio": speed / base, "loss_difference": apart}
 
 
-def judge(rows):
-    """Prints which goals are reached; a goal holds when each of its rows reaches it."""
-    for goal in json.loads((FOLDER / "goals.json").read_text())["layouts"]:
-        held = [row for row in rows
-                if all(matches(pattern, row[key]) for key, pattern in goal["row"].items())]
-        if held:
-            met = all(reached(goal, row, "") for row in held)
-            print(f"{'reached' if met else 'NOT REACHED':11} {goal['id']}: least ratio "
-                  f"{min(row['ratio'] for row in held):.2f}, goal {goal['any'][0]['bound']}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -108,7 +97,7 @@ def main():
                   f"{dtype:4} {row['shape']:18} {row['velo']:9.0f} tokens/s, {row['ratio']:.2f} of "
                   f"{row['peer_name']}; losses within {row['loss_difference']:.1e}", flush=True)
     if not options.json:
-        judge(rows)
+        judge("layouts", rows)
 
 
 if __name__ == "__main__":

@@ -134,6 +134,17 @@ def reached(goal, row, kind):
     return any(verdicts) if verdicts else None
 
 
+def judge(section, rows):
+    """Prints which goals of a section are reached: those that each of their rows reaches."""
+    for goal in read(FOLDER / "goals.json")[section]:
+        held = [row for row in rows
+                if all(matches(pattern, row[key]) for key, pattern in goal["row"].items())]
+        if held:
+            all_reach = all(reached(goal, row, "") for row in held)
+            print(f"{'reached' if all_reach else 'NOT REACHED':11} {goal['id']}: least ratio "
+                  f"{min(row['ratio'] for row in held):.2f}, goal {goal['any'][0]['bound']}")
+
+
 def goals_of(row, area_goals, kind):
     """Texts "id" and "id, missed" of the goals that this row is held to."""
     if "goal" in row:

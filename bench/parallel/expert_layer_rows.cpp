@@ -1,11 +1,12 @@
 // A layer of 16 experts on two ranks, with a shared expert: velo_sublayers_run over
 // velo_dispatcher's calls, the shared expert computed while rows travel.
 //
-// It takes turns with its composition: moe_token_permute, velo_group_all_to_all of the counts,
-// velo_group_all_to_all_v of the rows and moe_token_permute into the order of the experts, their
-// products, the same backwards, and the shared expert. The composition gets the experts of the rows
-// that arrive ready made. The row "exposed" compares what the layer takes longer than its products
-// alone with what its messages take alone. Outputs are held against the composition's, bit for bit.
+// The layer takes turns with its composition: moe_token_permute, velo_group_all_to_all of the
+// counts, velo_group_all_to_all_v of the rows and moe_token_permute into the order of the experts,
+// their products, the same backwards, and the shared expert. The composition gets the experts of
+// the rows that arrive ready made. The row "exposed" compares the time of the layer beyond its
+// products alone with the time of its messages alone. Outputs are held against the composition's,
+// bit for bit.
 #include <algorithm>
 
 #include "bench/harness/require.hpp"

@@ -7,9 +7,10 @@
 // gathered rows, and the gradient gathers them again. Results are held against the composition's,
 // bit for bit.
 //
-// Of the gradient of column_parallel_linear that has all rows of x, two calls more take turns: its
-// products alone, and the reduce_scatter of dx alone. The row "exposed" compares what the gradient
-// takes beyond its products with that reduce_scatter. It is a difference of two times that scatter.
+// Two calls more take turns with the gradient of column_parallel_linear that has all rows of x: its
+// products alone, and the reduce_scatter of dx alone. The row "exposed" compares the time of the
+// gradient beyond its products with that of this reduce_scatter; as a difference of two times it
+// varies more than they do.
 #include <algorithm>
 #include <cstring>
 #include <tuple>

@@ -168,7 +168,7 @@ std::vector<row> all_rows() {
 
 constexpr std::int64_t limit_bytes = std::int64_t{128} << 20;  // of a rank's logits
 
-// One rank's half alone.
+// The loss of one rank's half of the classes, without the other rank.
 class half_losses {
  public:
   half_losses(const row& r, const rank_of& me)

@@ -129,8 +129,8 @@ struct memory_settings {
   std::int64_t recompute_layers = 0;
   bool recompute_layers_per_rank = false;  // counted over all stages of a rank
   std::int64_t recompute_level = 1;  // 2: attention's sum over tensor ranks is kept, not repeated
-  // Of experts: only ranks recompute of which an expert has more than so many times the mean of
-  // rows; 0: all.
+  // Ranks recompute what experts compute if one of theirs has more rows than so many times the
+  // mean; 0: all ranks do.
   double recompute_load = 0;
   bool distribute_saved = false;   // over tensor ranks: the inputs that layers are recomputed from
   std::int64_t memory_budget = 0;  // bytes; 0: none

@@ -84,7 +84,7 @@ void host_routes::set_leaving(const row_routes& of) {
   }
 }
 
-// What this rank wants of each passer: by the rank of tokens.
+// The tokens that this rank needs of each passer, by the rank of the tokens.
 host_routes::lists host_routes::needed() const {
   lists all;
   for (int by = 0; by < ranks(); ++by) {

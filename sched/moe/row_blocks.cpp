@@ -37,7 +37,7 @@ void exchange(const served_call& call, const comm::blocks& in, const comm::block
   call.link.run(op, call.on);
 }
 
-// From the order of choices to received rows, or back.
+// An all-to-all from the order of choices to received rows, or back.
 void exchange(const row_routes& routes, const served_call& call, bool back, const sent_rows& rows) {
   exchange(call, back ? routes.received() : routes.given(),
            back ? routes.given() : routes.received(), rows);

@@ -77,7 +77,7 @@ void activate(ops::activation_function function, const T* from, T* y, std::int64
   });
 }
 
-// What a rank does with the parts, once they are there.
+// The work of a rank on the parts, once they have arrived.
 class gathered_call {
  public:
   gathered_call(const args& a, const problem& p, overlap_kernel::way how)

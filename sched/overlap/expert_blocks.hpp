@@ -3,9 +3,10 @@
 // Experts lie on the ranks of one group, ep; their weights are cut between the ranks of another,
 // tp. A rank has a part of its tokens' rows, [ep][local][rows][width], `local` experts for each
 // rank of ep: all rows with some columns, or some rows with all columns. An expert works on all of
-// [ep][tp][rows] rows of [width], or [ep][rows] rows of [tp][width]. A block is [rows][width]. What
-// lies between is one part for each rank of tp, and the functions here copy rows between parts and
-// an expert's matrix. Invariant: every row is copied once. Cost: one read and one write of each.
+// [ep][tp][rows] rows of [width], or [ep][rows] rows of [tp][width]. A block is [rows][width].
+// Between the two layouts there is one part for each rank of tp, and the functions here copy rows
+// between parts and an expert's matrix. Invariant: every row is copied once. Cost: one read and one
+// write of each.
 #pragma once
 
 #include <utility>

@@ -87,7 +87,7 @@ std::vector<double> read_times(const velo_sublayers_desc& d) {
   return all;
 }
 
-// Of a run that failed, steps may lack both times, or the second.
+// Steps of a run that failed may lack both times, or the second.
 bool did_run(const velo_sublayer_span& span) {
   return span.begin != -1 && span.end != -1;
 }

@@ -27,7 +27,7 @@ class sublayer_plan {
   std::vector<std::int64_t> needs_of(std::int64_t step) const;
 
   const velo_sublayers_info& info() const { return info_; }
-  // With the times of a run, where `spans` are given.
+  // Texts of the plan, with the times of a run where `spans` are given.
   std::string json(const velo_sublayer_span* spans) const;
   std::string picture(const velo_sublayer_span* spans) const;
 

@@ -26,13 +26,12 @@ struct time_mark final : core::work {
   std::int64_t* const time;
 };
 
-// Waits until a stream is done; returns its failure, or an empty one.
-core::failure drain(core::stream& on) {
+// Waits until a stream is done, whether its work failed or not.
+void drain(core::stream& on) {
   try {
     on.synchronize();
-    return {};
   } catch (...) {
-    return core::current_failure();
+    // The first failure is the one to report.
   }
 }
 
@@ -132,7 +131,7 @@ void sublayer_run::end_early(const core::failure& why, const velo_sublayer_step&
     try {
       desc_.failed(desc_.user, &step, why.code);
     } catch (...) {
-      // The first failure is the one to report.
+      // As in drain.
     }
   }
   drain(compute_);

@@ -44,7 +44,7 @@ std::string sublayer_plan::json(const velo_sublayer_span* spans) const {
   return out + "\n";
 }
 
-// What is computed above, messages below.
+// The stream that computes is above, that of messages below.
 std::string sublayer_plan::picture(const velo_sublayer_span* spans) const {
   constexpr double width = 960, left = 90, top = 50, tall = 60;
   if (static_cast<std::int64_t>(steps_.size()) > most_drawn)

@@ -79,20 +79,7 @@ void change_bytes(std::string& text, random_source& random) {
                                        "%s%n",
                                        std::string(5000, '['),
                                        "99999999999999999999"};
-  const std::size_t at = random.below(text.size() + 1);
-  switch (random.below(4)) {
-    case 0:
-      text.resize(at);
-      break;
-    case 1:
-      text.insert(at, random.pick(pieces));
-      break;
-    case 2:
-      text.erase(at, 1 + random.below(8));
-      break;
-    default:
-      if (at < text.size()) text[at] = static_cast<char>(random.below(256));
-  }
+  change_somewhere(text, pieces, random);
 }
 
 std::string some_config(random_source& random) {

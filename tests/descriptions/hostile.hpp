@@ -27,6 +27,25 @@ inline int descriptions() {
   return asked != nullptr ? std::atoi(asked) : 2000;
 }
 
+// Cuts a text, puts one of `pieces` into it, or changes or takes out some of its bytes.
+template <class Pieces>
+void change_somewhere(std::string& text, const Pieces& pieces, random_source& random) {
+  const std::size_t at = random.below(text.size() + 1);
+  switch (random.below(4)) {
+    case 0:
+      text.resize(at);
+      break;
+    case 1:
+      text.insert(at, random.pick(pieces));
+      break;
+    case 2:
+      text.erase(at, 1 + random.below(8));
+      break;
+    default:
+      if (at < text.size()) text[at] = static_cast<char>(random.below(256));
+  }
+}
+
 // Numbers at the edges of what fields take, and of 64 bits.
 inline std::int64_t hostile_number(random_source& random) {
   constexpr std::int64_t one = 1, most = std::numeric_limits<std::int64_t>::max();

@@ -34,20 +34,7 @@ void make_hostile(std::string& text, random_source& random) {
   static const std::string pieces[] = {
       "0",  "1",  "2",           "\n", "\r", " ", "\t", ",", "[", "\xff", std::string(1, '\0'),
       "00", "-1", "\xef\xbb\xbf"};
-  const std::size_t at = random.below(text.size() + 1);
-  switch (random.below(4)) {
-    case 0:
-      text.resize(at);
-      break;
-    case 1:
-      text.insert(at, random.pick(pieces));
-      break;
-    case 2:
-      text.erase(at, 1 + random.below(3));
-      break;
-    default:
-      if (at < text.size()) text[at] = static_cast<char>(random.below(256));
-  }
+  change_somewhere(text, pieces, random);
 }
 
 // The mask of a text, whose lines count that have more than spaces; nothing if it has none.
@@ -81,7 +68,7 @@ std::string wrong_in_plan(const std::vector<std::uint8_t>& mask, std::int64_t ro
   return "";
 }
 
-// What is wrong with the answer to a file; counts those that are masks.
+// Returns what is wrong with the answer to a file; counts the files that are masks.
 std::string wrong_in_file(const std::string& file, const std::string& text, std::int64_t rows,
                           int& accepted, random_source& random) {
   const auto truth = reading_of(text, rows);

@@ -27,7 +27,7 @@
 
 VELO_BEGIN_C
 
-/* What a rank of group_tp has of the rows of tokens, by MindSpeed's numbers. */
+/* The part of the rows of tokens that a rank of group_tp has, by MindSpeed's numbers. */
 enum {
   VELO_EXPERT_SHARD_COLUMNS = 0, /* all rows, some of their columns */
   VELO_EXPERT_SHARD_ROWS = 1     /* some rows, all of their columns */

@@ -52,7 +52,7 @@ enum {
   VELO_SUBLAYER_SEND_B = 13       /* message: the chunk's gradient to the stage before */
 };
 
-/* What a slice has. */
+/* The rows or experts of a slice. */
 typedef int32_t velo_sublayer_slicing;
 enum {
   VELO_SUBLAYER_WHOLE = 0,      /* everything: one slice */
@@ -76,7 +76,7 @@ enum {
   VELO_SUBLAYERS_SEND = 2    /* a backward ends with SEND_B */
 };
 
-/* What a plan is made for. */
+/* The layers of a plan, their parts' times, and the slices. */
 typedef struct velo_sublayers_desc {
   uint32_t struct_size;
   uint32_t flags;                /* bits: VELO_SUBLAYERS_* */
@@ -177,7 +177,7 @@ typedef velo_status (*velo_sublayer_fn)(void* user, velo_stream stream,
 typedef void (*velo_sublayers_failed_fn)(void* user, const velo_sublayer_step* step,
                                          velo_status status);
 
-/* What carries a plan out. */
+/* The functions that carry a plan out. */
 typedef struct velo_sublayers_run_desc {
   uint32_t struct_size;
   uint32_t reserved;               /* 0 */

@@ -2645,7 +2645,7 @@ inline outcome<> reduce_max_abs(stream_ref stream, const reduce_max_abs_args& ar
 
 // ---- overlap
 
-// What a rank of group_tp has of the rows of tokens, by MindSpeed's numbers.
+// The part of the rows of tokens that a rank of group_tp has, by MindSpeed's numbers.
 enum class expert_shard : std::int64_t {
   columns = VELO_EXPERT_SHARD_COLUMNS,  // all rows, some of their columns
   rows = VELO_EXPERT_SHARD_ROWS,        // some rows, all of their columns

@@ -57,7 +57,7 @@ constexpr named_field model_fields[] = {
     {"vocab_size", "vocab", nullptr},          {"tie_word_embeddings", "tied", "false"},
 };
 
-// What the models of one model_type have beside all others'.
+// The fields that models of one model_type have beside those of all types.
 struct model_family {
   const char* type;
   std::vector<fixed_field> fixed;

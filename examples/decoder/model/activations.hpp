@@ -13,9 +13,9 @@
 #include "examples/decoder/data/sequence_split.hpp"
 #include "examples/decoder/memory/run_memory.hpp"
 #include "examples/decoder/model/attention/latent_activations.hpp"
+#include "examples/decoder/model/attention/rotary_table.hpp"
 #include "examples/decoder/model/experts/expert_activations.hpp"
 #include "examples/decoder/model/layer_modules.hpp"
-#include "examples/decoder/model/rotary_table.hpp"
 #include "examples/decoder/parallel/model_parallel.hpp"
 
 namespace decoder {

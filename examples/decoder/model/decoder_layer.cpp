@@ -141,7 +141,7 @@ void decoder_layer::add_output(const pass& now, const layer_activations& kept,
   });
 }
 
-// What the feed-forward block, or the shared expert, keeps.
+// The activations that the feed-forward block, or the shared expert, keeps.
 gated_block::buffers decoder_layer::gated_of(layer_activations& kept) const {
   expert_activations& e = kept.expert;
   return {kept.feed_forward_input, experts_ ? e.shared_gates : kept.gates,

@@ -12,8 +12,8 @@
 // (experts/expert_block.hpp) these stand in place of the feed-forward block, or beside a shared
 // expert, whose output is added to theirs.
 //
-// With latent attention (attention/latent_attention.hpp) other projections lead to queries, keys
-// and values, whose heads then have another width than those of keys.
+// Latent attention (attention/latent_attention.hpp) has other projections to queries, keys and
+// values, and its values have heads of another width than its keys.
 //
 // With kv_share some layers project queries alone and attend to the keys and values of the layer
 // before, their owner. They take these rotated: all layers rotate the same positions by the same
@@ -27,11 +27,11 @@
 
 #include "examples/decoder/model/activations.hpp"
 #include "examples/decoder/model/attention/latent_attention.hpp"
+#include "examples/decoder/model/attention/rotary_table.hpp"
 #include "examples/decoder/model/experts/expert_block.hpp"
-#include "examples/decoder/model/experts/gated_block.hpp"
+#include "examples/decoder/model/gated_block.hpp"
 #include "examples/decoder/model/linear.hpp"
 #include "examples/decoder/model/recompute.hpp"
-#include "examples/decoder/model/rotary_table.hpp"
 
 namespace decoder {
 

@@ -13,8 +13,8 @@
 
 namespace decoder {
 
-// What FEED_FORWARD recomputes of a layer with experts: all of it but the choices; or what experts
-// compute from their rows; or these rows, too, which are dispatched again.
+// The part of a layer with experts that FEED_FORWARD recomputes: all of it but the choices; or the
+// results that experts compute from their rows; or these rows, too, which are dispatched again.
 enum class expert_part { all, computed, dispatched };
 
 struct layer_recompute {

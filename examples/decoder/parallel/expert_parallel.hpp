@@ -6,8 +6,8 @@
 // the rows of all its expert ranks at once, and is summed over the ranks that have the same
 // experts.
 //
-// Where tensor ranks cut each expert, all of them take the rows of all of them to their parts of
-// the experts, and add up the results; expert ranks then are ranks of the same place among tensor
+// Tensor ranks that cut each expert take the rows of all tensor ranks to their parts of the
+// experts, and add up the results; expert ranks then are ranks of the same place among tensor
 // ranks. The capacity of an expert is that of a whole micro-batch, on all ranks of the stage.
 #pragma once
 

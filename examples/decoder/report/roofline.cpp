@@ -137,8 +137,8 @@ class counter {
     gradient(sharing_, backward + key + value);  // adds to those that another layer has left
   }
 
-  // Of layers without experts, and shared experts, whose outputs and gradients are added to those
-  // of the others.
+  // Feed-forward blocks of layers without experts, and shared experts, whose outputs and gradients
+  // are added to those of the others.
   void feed_forward_blocks() {
     const double row = element_ * tokens_ * hidden_;
     gated(dense_, inner_);

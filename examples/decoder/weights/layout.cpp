@@ -139,7 +139,7 @@ std::string in_layer(std::size_t layer, const char* name) {
   return "model.layers." + std::to_string(layer) + "." + name;
 }
 
-// Where the names of a layer's router and experts begin.
+// The beginning of the names of a layer's router and experts.
 const char* experts_in(const model_settings& m) {
   return m.has_mixtrals_layers() ? "block_sparse_moe." : "mlp.";
 }

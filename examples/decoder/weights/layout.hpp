@@ -128,8 +128,8 @@ struct layer_layout {
   // Matrices; -1: another rank's. gate_up and down are those of the feed-forward block, in a layer
   // with experts those of the shared one.
   std::int64_t qkv = -1, out = -1, gate_up = -1, down = -1;
-  // Of latent attention, where qkv has queries alone: the matrices of low rank and their norms, and
-  // the one that expands keys and values. key_low ends with the rows of the rotated part of keys.
+  // Latent attention's matrices of low rank and their norms, and the matrix that expands keys and
+  // values; its qkv has queries alone. key_low ends with the rows of the rotated part of keys.
   std::int64_t query_low = -1, key_low = -1, query_norm = -1, key_norm = -1, expand = -1;
   std::int64_t attention_norm = -1, feed_forward_norm = -1;
   std::int64_t router = -1, experts_up = -1, experts_down = -1;

@@ -16,12 +16,10 @@ struct combination {
 
 // The words of a cell `--a 1 --b 2`; "-" has none.
 std::vector<std::string> words_in(std::string cell) {
-  std::vector<std::string> all;
   for (char& c : cell)
     if (c == '`') c = ' ';
-  std::istringstream from(cell);
-  for (std::string word; from >> word;)
-    if (word != "-") all.push_back(word);
+  std::vector<std::string> all = words_of(cell);
+  if (all == std::vector<std::string>{"-"}) all.clear();
   return all;
 }
 

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -41,6 +42,12 @@ inline std::size_t count_of(const std::string& words, const std::string& text) {
   std::size_t count = 0;
   for (std::size_t at = 0; (at = text.find(words, at)) != std::string::npos; ++at) ++count;
   return count;
+}
+
+// The words of a command line, none of which has spaces.
+inline std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream from(line);
+  return {std::istream_iterator<std::string>(from), std::istream_iterator<std::string>()};
 }
 
 struct workplace : temporary {

@@ -1,5 +1,5 @@
-// What all_to_all_all_gather_bmm and bmm_reduce_scatter_all_to_all refuse, and what ends them: a
-// rank that is killed or aborts, and ranks that disagree.
+// Calls of all_to_all_all_gather_bmm and bmm_reduce_scatter_all_to_all that are refused, and ranks
+// that end them: one is killed or aborts, or they disagree.
 #include <sys/mman.h>
 
 #include "comm/processes.hpp"

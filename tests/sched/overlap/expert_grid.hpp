@@ -143,7 +143,7 @@ class expert_rank {
   expert_rank(const expert_rank&) = delete;
 
   std::int64_t all_rows() const { return of_.ep * of_.rows; }
-  // Of this rank's tokens: the row and the column of the whole ones.
+  // The row and the column in the whole tokens of one of this rank's.
   std::int64_t row(std::int64_t c) const { return of_.by_columns() ? c : t_ * of_.part_rows() + c; }
   std::int64_t column(std::int64_t h) const {
     return of_.by_columns() ? t_ * of_.part_width() + h : h;

@@ -9,7 +9,7 @@ using namespace velo::testing;
 
 namespace {
 
-// Of sums of numbers up to 1 whose largest is some 8: half an ulp of each rounding.
+// The bound of sums of numbers up to 1, the largest of which is some 8: half an ulp a rounding.
 double bound_of(velo_dtype dtype, int roundings) {
   return roundings *
          (dtype.bits == 32 ? 4e-6 : 8.0 / (dtype.code == VELO_DTYPE_BFLOAT ? 256 : 2048));

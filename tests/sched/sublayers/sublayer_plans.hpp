@@ -85,7 +85,7 @@ class sublayers_handle {
   velo_sublayers plan_ = nullptr;
 };
 
-// What one step reads and writes, as names of values.
+// The values that one step reads and writes, by name.
 struct flow {
   std::vector<std::string> reads, writes;
 };

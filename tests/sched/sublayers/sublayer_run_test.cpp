@@ -273,7 +273,7 @@ TEST_CASE("a rank that fails ends its group, so that no other waits for its mess
       velo_stream_destroy(messages);
       return record;
     });
-    // Of queued work, or of the function that started the next message.
+    // The failure is of queued work, or of the function that started the next message.
     INFO(records[0]);
     CHECK((records[0].code == VELO_ERR_PEER || records[0].code == VELO_ERR_FOREIGN));
     CHECK(records[1].code == VELO_ERR_FOREIGN);

@@ -11,7 +11,7 @@
 namespace decoder {
 namespace {
 
-// As transformers has it, whatever that of the other norms is.
+// The epsilon of these norms is that of transformers, whatever the other norms have.
 constexpr double low_epsilon = 1e-6;
 
 template <class T>

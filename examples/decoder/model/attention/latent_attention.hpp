@@ -36,9 +36,9 @@ class latent_attention {
   velo::tensor_view values(const pass& now, const buffer& expanded) const;
   std::int64_t expanded_width() const { return heads_ * (nope_ + value_); }
 
-  // From the gradients of queries, of keys and of values (kept.latent) writes that of the input,
-  // rows of the stream, to `branch`, and adds to the weights' gradients; with `deferred` these are
-  // left to weight_gradients. The queries' gradient is then that before their rotation.
+  // Writes the gradient of the input, rows of the stream, to `branch`, from those of queries, keys
+  // and values (kept.latent), and adds to the weights' gradients; with `deferred` these are left to
+  // weight_gradients. The queries' gradient is then that before their rotation.
   void backward(const pass& now, const buffer& queries, const velo::tensor_view& branch,
                 layer_activations& kept, bool deferred) const;
   void weight_gradients(const pass& now, const layer_activations& kept) const;

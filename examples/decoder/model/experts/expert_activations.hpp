@@ -19,15 +19,15 @@ struct expert_activations {
   buffer counts;   // i64 [experts], this rank's choices by expert
   buffer places;   // i32, as weights: the row of each choice; of a rank that has all experts
   buffer held;     // i64 [experts of this rank], their rows; of a dispatcher or of cut experts
-  // Where tensor ranks cut each expert: choices and weights of the rows of all of them.
+  // Choices and weights of the rows of all tensor ranks, where these cut each expert.
   buffer all_choices, all_weights;
   buffer input;   // [expert rows, hidden]
   buffer output;  // [expert rows, hidden]
-  // Of the shared expert, as `gates` and `gated` of a layer without experts.
+  // The shared expert's, as `gates` and `gated` of a layer without experts.
   buffer shared_gates, shared_gated;
   // For weight gradients that are deferred; `gates` has the gradient of the products before it.
   buffer logits_gradient, output_gradient;
-  // Of a pass in parts (expert_block), from one part to a later one, with output_gradient:
+  // Tensors that one part of a pass leaves to a later one (expert_block), with output_gradient.
   buffer input_gradient;  // [expert rows, hidden]
   buffer dweights;        // as weights
   buffer branch;          // [rows, hidden]: what the block adds to the residual stream or, in the

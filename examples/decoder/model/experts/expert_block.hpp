@@ -4,8 +4,9 @@
 //   logits = router(x);  weights, choices = topk_router(logits, bias)
 //   branch = sum over the choices j: weights[j] * down_j(swiglu(gate_up_j(x)))
 //
-// With a bias the experts with the largest score + bias are chosen; their weights have no bias.
-// With groups the best ones are those with the largest sum of their two best experts.
+// The router chooses the experts with the largest score + bias, if there is a bias; their weights
+// have none. It chooses among the experts of the best groups, if there are groups: those with the
+// largest sum of their two best experts.
 //
 // A rank that has all experts permutes its rows into expert order and back; where experts are dealt
 // out velo's dispatcher does the same over ranks. Both have the rows of an expert by token and
@@ -13,16 +14,16 @@
 //
 // Rows of padding go to no expert: their choices are negative, and they count nowhere.
 //
-// With a capacity experts drop choices in training passes, also on a rank that has all experts;
+// Experts with a capacity drop choices in training passes, also on a rank that has all experts;
 // `choices` and `counts` keep these, so the balance loss counts them. Other passes drop none, so
 // that a validation's loss does not depend on the windows that come together.
 //
 // Without sequence parallelism tensor ranks have the same rows. Each then gives a part of them to
 // the experts, and the ranks gather the results; so a router's gradient is a sum over tensor ranks.
 //
-// Where tensor ranks cut each expert (etp), each takes the rows and choices of all of them to its
-// part of the experts, and the ranks sum the results as those of a feed-forward block. The router
-// still has the own rows.
+// Tensor ranks may cut each expert (etp). Each rank then takes the rows and choices of all of them
+// to its part of the experts, and the ranks sum the results as those of a feed-forward block. The
+// router still has the rank's own rows.
 //
 // The balance loss counts the choices of the whole micro-batch, over all ranks that have some of
 // its tokens, so its gradient does not depend on how these are dealt out. Its value is not part of
@@ -75,20 +76,27 @@ class expert_block {
   velo::tensor_view finish_gradient(const pass& now, layer_activations& kept) const;
 
  private:
-  void route(const pass& now, layer_activations& kept) const;
   void keep_if_light(const pass& now, layer_activations& kept) const;
-  void choose(const pass& now, const velo::tensor_view& logits, const expert_activations& e) const;
+
+  // The router (expert_router.cpp).
+  void route(const pass& now, layer_activations& kept) const;
+  void call_router(const pass& now, const velo::tensor_view& logits,
+                   const expert_activations& e) const;
   std::int64_t first_of(const pass& now) const;
   std::int64_t leave_out_padding(const pass& now, const expert_activations& e) const;
   void record_or_replay(const pass& now, const expert_activations& e) const;
   void set_weights(const pass& now, const expert_activations& e) const;
-  // A dispatcher, empty where rows stay on this rank, and its routings that can be used again.
-  struct row_way {
-    velo::dispatcher dispatcher;
-    std::vector<velo::routing> idle;
-  };
-  row_way& way(const pass& now) const;
+  void to_scores(std::vector<float>& logits) const;
+  velo::router_score score() const;
   std::vector<std::int64_t> numbers(const pass& now, range rows) const;
+  void route_backward(const pass& now, layer_activations& kept, const velo::tensor_view& dweights,
+                      const velo::tensor_view& branch, bool deferred) const;
+  void clear_padding(const pass& now, const expert_activations& e,
+                     const velo::tensor_view& dlogits) const;
+  std::int64_t totals(const pass& now, const expert_activations& e,
+                      const velo::tensor_view& counts) const;
+
+  // The rows that go to experts (cut_experts.cpp).
   void gather_choices(const pass& now, expert_activations& e) const;
   std::int64_t moved_rows(const pass& now) const;
   std::int64_t moved_room(const pass& now) const;
@@ -97,6 +105,13 @@ class expert_block {
   void return_parts(const pass& now, layer_activations& kept, const velo::tensor_view& dinput,
                     const velo::tensor_view& dweights, const velo::tensor_view& branch,
                     bool deferred) const;
+
+  // A dispatcher, empty where rows stay on this rank, and its routings that can be used again.
+  struct row_way {
+    velo::dispatcher dispatcher;
+    std::vector<velo::routing> idle;
+  };
+  row_way& way(const pass& now) const;
   void begin_routing(const pass& now, expert_activations& e) const;
   void dispatch(const pass& now, layer_activations& kept) const;
   void combine_backward(const pass& now, const velo::tensor_view& gradient,
@@ -110,23 +125,16 @@ class expert_block {
   void to_input(const pass& now, const layer_activations& kept, const buffer& input) const;
   void down_gradient(const pass& now, const layer_activations& kept, const buffer& output) const;
   void up_gradient(const pass& now, const layer_activations& kept) const;
+  // Memory of the parts of both passes (overlapped_experts.cpp).
   velo::tensor_view branch_of(const pass& now, const expert_activations& e) const;
   velo::tensor_view take_written(const pass& now, expert_activations& e) const;
   velo::tensor_view written_of(const pass& now, const expert_activations& e) const;
-  void route_backward(const pass& now, layer_activations& kept, const velo::tensor_view& dweights,
-                      const velo::tensor_view& branch, bool deferred) const;
-  void clear_padding(const pass& now, const expert_activations& e,
-                     const velo::tensor_view& dlogits) const;
-  std::int64_t totals(const pass& now, const expert_activations& e,
-                      const velo::tensor_view& counts) const;
 
   class moved_stream;
   class written_rows;
   void combine_own(const pass& now, const expert_activations& e,
                    const velo::tensor_view& branch) const;
 
-  velo::router_score score() const;
-  void to_scores(std::vector<float>& logits) const;
   range own(const pass& now, std::int64_t all) const;
   bool is_shared(const pass& now) const;
   std::int64_t own_rows(const pass& now) const;

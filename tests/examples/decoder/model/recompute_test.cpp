@@ -62,7 +62,7 @@ TEST_CASE(
       trained made = train(other);
       CHECK(made.losses == usual.losses);
       CHECK((made.state == usual.state));
-      // With a load the prediction is that of a rank that keeps all.
+      // The prediction with a load is that of a rank that keeps all.
       const double kept = load == 0 ? made.peak : usual.peak;
       CHECK(kept == Approx(made.predicted).epsilon(0.02));
       CHECK(made.recomputed.restores == made.recomputed.releases);

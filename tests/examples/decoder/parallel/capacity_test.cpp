@@ -105,8 +105,8 @@ TEST_CASE("with a capacity of each rank's own tokens ranks drop others") {
   CHECK(train_for(2, s) == cut);
 }
 
-// In a model of one layer the balance loss adds the same to the router's gradient whatever is
-// dropped: it counts choices before that.
+// The balance loss of a model of one layer adds the same to the router's gradient whatever is
+// dropped, since it counts choices before that.
 TEST_CASE("the balance loss counts the choices that are dropped") {
   const auto gate_of = [](double factor, double balance) {
     settings s = small_limited(factor);

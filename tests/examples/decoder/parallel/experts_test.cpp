@@ -358,8 +358,8 @@ TEST_CASE("experts on ranks have the same bits each time, with any threads and r
   CHECK(train_for(3, s) == first);
 }
 
-// In the suite each layout begins in one kind, and another goes on. Norms with an odd number of
-// elements have half a word of a file in bf16.
+// Each layout begins in one kind, and another goes on; VELO_PRETRAIN_LONG: all pairs. Norms with an
+// odd number of elements have half a word of a file in bf16.
 TEST_CASE("a checkpoint of experts has the same bits under any layout, and training goes on") {
   struct kind {
     const char* type;

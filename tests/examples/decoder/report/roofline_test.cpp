@@ -100,7 +100,8 @@ TEST_CASE("dense layers and shared experts are products like others") {
   s.model.experts = 3, s.model.experts_per_token = 2, s.model.expert_inner = 5;
   s.model.layers = 2, s.model.dense_layers = 1, s.model.shared_experts = 2;
   auto all = sums(s);
-  // Of both layers 4x8 and 4x4; the first's 4x12 and 6x4; the second's 4x3, 4x20 and 10x4; 4x10.
+  // Products: 4x8 and 4x4 of both layers; 4x12 and 6x4 of the first; 4x3, 4x20 and 10x4 of the
+  // second; 4x10 of the head.
   CHECK(all["matmul"].calls == 2 * (4 + 2 + 3 + 1));
   CHECK(all["matmul"].flops == 2 * 2 * 6 * (2 * 48 + 72 + 132 + 40));
   CHECK(all["grouped_matmul"].calls == 2 * 2);

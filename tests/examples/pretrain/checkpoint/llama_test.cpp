@@ -228,7 +228,7 @@ struct given_experts : workplace {
     return run_program(more);
   }
 
-  // What a run without a learning rate writes is what it was given, whatever its layout.
+  // A run without a learning rate writes the weights that it was given, whatever its layout.
   void check_written(const std::vector<std::string>& layout) const {
     std::vector<std::string> words = {"--learning_rate", "0", "--weight_decay", "0"};
     words.insert(words.end(), layout.begin(), layout.end());

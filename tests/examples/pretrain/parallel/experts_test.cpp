@@ -113,32 +113,12 @@ TEST_CASE("messages to experts travel on a thread of their own, with the same bi
   workplace w;
   for (const char* kind : {"none", "shared", "fused"}) {
     INFO(kind);
-    ended(0, w.run(experts, {"--layers",
-                             "4",
-                             "--accumulation",
-                             "4",
-                             "--ranks",
-                             "4",
-                             "--ep",
-                             "2",
-                             "--pp",
-                             "2",
-                             "--pipeline",
-                             "dualpipev",
-                             "--transport",
-                             "shm",
-                             "--expert_overlap",
-                             kind,
-                             "--log",
-                             w / kind,
-                             "--profile",
-                             w / kind + ".profile",
-                             "--profile_start",
-                             "1",
-                             "--profile_end",
-                             "2",
-                             "--profile_level",
-                             "1"}));
+    ended(0,
+          w.run(experts, words_of("--layers 4 --accumulation 4 --ranks 4 --ep 2 --pp 2 --pipeline "
+                                  "dualpipev --transport shm --expert_overlap " +
+                                  std::string(kind) + " --log " + w / kind + " --profile " +
+                                  (w / kind + ".profile") +
+                                  " --profile_start 1 --profile_end 2 --profile_level 1")));
     const exchange_count found = exchanges_in(w / kind + ".profile/rank0.json");
     CHECK(found.computing > 0);  // of counts
     CHECK((found.other > 0) == (*kind != 'n'));
@@ -286,26 +266,9 @@ TEST_CASE(
   CHECK(tokens("one") == tokens("cut"));
   ended(0, w.run(experts, {"--layers", "4", "--accumulation", "4", "--log", w / "four",
                            "--routing_record", w / "of_four"}));
-  ended(0, w.run(experts, {"--layers",
-                           "4",
-                           "--accumulation",
-                           "4",
-                           "--ranks",
-                           "4",
-                           "--ep",
-                           "2",
-                           "--pp",
-                           "2",
-                           "--pipeline",
-                           "ripipe",
-                           "--in_advance",
-                           "true",
-                           "--transport",
-                           "local",
-                           "--log",
-                           w / "in_advance",
-                           "--routing_replay",
-                           w / "of_four"}));
+  ended(0, w.run(experts, words_of("--layers 4 --accumulation 4 --ranks 4 --ep 2 --pp 2 --pipeline "
+                                   "ripipe --in_advance true --transport local --log " +
+                                   w / "in_advance" + " --routing_replay " + w / "of_four")));
   CHECK(tokens("four") == tokens("in_advance"));
   CHECK_THAT(get(w / "experts.svg"), Contains("layer 1") && Contains("</svg>"));
   put(w / "mine.svg", "precious");

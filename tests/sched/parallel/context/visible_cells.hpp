@@ -9,7 +9,7 @@
 
 namespace velo::testing {
 
-// Of each cell, row by row of the queries, whether its query sees its key.
+// Returns whether the query of each cell sees its key, row by row of the queries.
 inline std::vector<std::uint8_t> visible_cells(const velo_sequence_desc& of) {
   const std::int64_t rows = of.sequence;
   std::vector<std::uint8_t> all;

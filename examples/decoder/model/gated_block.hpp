@@ -18,8 +18,8 @@ class gated_block {
 
   void refresh(const velo::stream_ref& stream);
 
-  // What the block reads, rows [rows, hidden] of the stream, and what it keeps: [tokens, 2 inner]
-  // and [tokens, inner].
+  // The block's input, rows [rows, hidden] of the stream, and the activations that it keeps:
+  // [tokens, 2 inner] and [tokens, inner].
   struct buffers {
     buffer &input, &gates, &gated;
   };

@@ -1,5 +1,5 @@
 // Angles in double, rounded once.
-#include "examples/decoder/model/rotary_table.hpp"
+#include "examples/decoder/model/attention/rotary_table.hpp"
 
 #include <cmath>
 

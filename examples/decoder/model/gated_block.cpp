@@ -1,5 +1,5 @@
 // The operators of a feed-forward block in their order.
-#include "examples/decoder/model/experts/gated_block.hpp"
+#include "examples/decoder/model/gated_block.hpp"
 
 #include "examples/decoder/model/shared_rows.hpp"
 
